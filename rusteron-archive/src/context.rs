@@ -1,7 +1,6 @@
 //! The configuration of an archive client.
 
 use std::ffi::{c_int, c_void};
-use std::fmt;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::thread;
@@ -387,11 +386,4 @@ impl Drop for Context {
     }
 }
 
-impl fmt::Debug for Context {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context")
-            .field("control_request_channel", &self.control_request_channel())
-            .field("control_response_channel", &self.control_response_channel())
-            .finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(Context: control_request_channel(), control_response_channel());

@@ -6,7 +6,6 @@
 
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -141,11 +140,7 @@ pub(crate) unsafe extern "C" fn on_error(
     events.push(Event::Error(ArchiveError::reported("archive", code, &message)));
 }
 
-impl fmt::Debug for Events {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Events").finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(Events);
 
 /// An event of a recording of this session.
 ///

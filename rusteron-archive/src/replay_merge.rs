@@ -335,15 +335,7 @@ impl Drop for ReplayMerge {
     }
 }
 
-impl fmt::Debug for ReplayMerge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReplayMerge")
-            .field("recording_id", &self.recording_id)
-            .field("is_merged", &self.is_merged())
-            .field("has_failed", &self.has_failed())
-            .finish()
-    }
-}
+rusteron_core::impl_debug!(ReplayMerge: recording_id, is_merged(), has_failed());
 
 /// Builds a [`ReplayMerge`], with the channels that [`ReplayMerge::builder`] has been given.
 ///

@@ -1,7 +1,5 @@
 //! A client's conductor as an agent.
 
-use std::fmt;
-
 use crate::aeron::Aeron;
 use rusteron_core::agent::{Agent, AgentError};
 use rusteron_core::error::{Error, ErrorKind, Result};
@@ -66,8 +64,4 @@ impl Agent for ConductorAgent {
     }
 }
 
-impl fmt::Debug for ConductorAgent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConductorAgent").field("aeron", &self.aeron).finish()
-    }
-}
+rusteron_core::impl_debug!(ConductorAgent: aeron);

@@ -110,14 +110,7 @@ impl fmt::Display for ClusterError {
     }
 }
 
-impl fmt::Debug for ClusterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClusterError")
-            .field("kind", &self.kind())
-            .field("message", &self.message())
-            .finish()
-    }
-}
+rusteron_core::impl_debug!(ClusterError: kind(), message());
 
 impl std::error::Error for ClusterError {}
 

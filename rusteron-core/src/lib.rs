@@ -36,3 +36,18 @@ pub use error::{Error, ErrorKind, Result};
 pub use nearest::nearest;
 pub use properties::{load_properties, load_properties_file};
 pub use version::{AERON_VERSION, AeronVersion};
+
+/// Implements `Debug` by some fields and methods of a type: `impl_debug!(Counter: id, value());`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! impl_debug {
+    ($type:ident $(<$lifetime:lifetime>)? $(: $($name:ident $(($($none:tt)*))?),+)?) => {
+        impl ::std::fmt::Debug for $type $(<$lifetime>)? {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.debug_struct(stringify!($type))
+                    $($(.field(stringify!($name), &self.$name $(($($none)*))?))+)?
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}

@@ -1,7 +1,6 @@
 //! The configuration of a media driver.
 
 use std::ffi::{CString, c_char};
-use std::fmt;
 use std::mem::{self, ManuallyDrop};
 use std::ptr::{self, NonNull};
 
@@ -151,11 +150,4 @@ impl Drop for Context {
     }
 }
 
-impl fmt::Debug for Context {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context")
-            .field("dir", &self.dir())
-            .field("threading_mode", &self.threading_mode())
-            .finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(Context: dir(), threading_mode());

@@ -1,6 +1,5 @@
 //! A media driver that runs in the application's idle loop.
 
-use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -171,10 +170,4 @@ fn launch(context: Context, is_embedded: bool) -> Result<DriverInvoker> {
     Ok(DriverInvoker { running, conductor_due_ns: 0 })
 }
 
-impl fmt::Debug for DriverInvoker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DriverInvoker")
-            .field("aeron_dir", &self.aeron_dir())
-            .finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(DriverInvoker: aeron_dir());

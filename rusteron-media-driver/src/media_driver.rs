@@ -1,6 +1,5 @@
 //! A running media driver.
 
-use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -160,8 +159,4 @@ fn launch(context: Context, is_embedded: bool) -> Result<MediaDriver> {
     Ok(MediaDriver { running })
 }
 
-impl fmt::Debug for MediaDriver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MediaDriver").field("aeron_dir", &self.aeron_dir()).finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(MediaDriver: aeron_dir());

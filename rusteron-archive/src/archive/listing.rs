@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::ffi::{CString, c_void};
-use std::fmt;
 
 use rusteron_core::ffi::{Fallible, c_string};
 use rusteron_sys::archive as sys;
@@ -245,11 +244,7 @@ impl Iterator for Recordings<'_> {
     }
 }
 
-impl fmt::Debug for Recordings<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recordings").field("next_id", &self.next_id).finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(Recordings<'_>: next_id);
 
 /// The subscriptions with which an archive records; made by [`Archive::recording_subscriptions`].
 #[must_use = "iterators are lazy: nothing is listed until they are iterated over"]
@@ -309,14 +304,7 @@ impl Iterator for RecordingSubscriptions<'_> {
     }
 }
 
-impl fmt::Debug for RecordingSubscriptions<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecordingSubscriptions")
-            .field("channel_fragment", &self.channel_fragment)
-            .field("stream_id", &self.stream_id)
-            .finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(RecordingSubscriptions<'_>: channel_fragment, stream_id);
 
 /// # Safety
 /// `clientd` points to a `Vec<RecordingDescriptor>` with no other user; the descriptor is live.

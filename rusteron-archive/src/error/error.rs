@@ -423,18 +423,9 @@ impl fmt::Display for ArchiveError {
     }
 }
 
-impl fmt::Debug for ArchiveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ArchiveError")
-            .field("kind", &self.kind())
-            .field("code", &self.code())
-            .field("operation", &self.operation())
-            .field("relevant_id", &self.relevant_id())
-            .field("correlation_id", &self.correlation_id())
-            .field("message", &self.message())
-            .finish()
-    }
-}
+rusteron_core::impl_debug!(
+    ArchiveError: kind(), code(), operation(), relevant_id(), correlation_id(), message()
+);
 
 impl std::error::Error for ArchiveError {}
 

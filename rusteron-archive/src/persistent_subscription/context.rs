@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::ffi::{CString, c_int};
-use std::fmt;
 use std::ptr::{self, NonNull};
 
 use rusteron_client::raw_client::{RawClient, counter_into_raw};
@@ -267,13 +266,6 @@ impl Drop for RawContext {
     }
 }
 
-impl fmt::Debug for PersistentSubscriptionContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PersistentSubscriptionContext")
-            .field("recording_id", &self.recording_id)
-            .field("live_channel", &self.live_channel)
-            .field("replay_channel", &self.replay_channel)
-            .field("start_position", &self.start_position)
-            .finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(
+    PersistentSubscriptionContext: recording_id, live_channel, replay_channel, start_position
+);

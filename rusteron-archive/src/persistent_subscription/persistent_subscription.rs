@@ -6,7 +6,7 @@ use std::ffi::{CString, c_void};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::{self, NonNull};
-use std::{fmt, slice};
+use std::slice;
 
 use rusteron_client::raw_client::RawClient;
 use rusteron_client::{Action, Aeron, ErrorKind, Position};
@@ -432,12 +432,4 @@ impl Drop for PersistentSubscription {
     }
 }
 
-impl fmt::Debug for PersistentSubscription {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PersistentSubscription")
-            .field("is_live", &self.is_live())
-            .field("is_replaying", &self.is_replaying())
-            .field("failure", &self.failure())
-            .finish()
-    }
-}
+rusteron_core::impl_debug!(PersistentSubscription: is_live(), is_replaying(), failure());

@@ -4,7 +4,6 @@
 //! cancellation each millisecond until a driver is there. A client that connects too late is dropped on a
 //! thread other than the task's, because closing waits.
 
-use std::fmt;
 use std::pin::Pin;
 use std::task::{self, Poll};
 
@@ -84,8 +83,4 @@ impl Future for AsyncConnect {
     }
 }
 
-impl fmt::Debug for AsyncConnect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AsyncConnect").finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(AsyncConnect);

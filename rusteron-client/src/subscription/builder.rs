@@ -1,7 +1,6 @@
 //! Builder for subscriptions with handlers for available and unavailable images.
 
 use std::ffi::CString;
-use std::fmt;
 use std::sync::Arc;
 
 use rusteron_sys as sys;
@@ -152,12 +151,4 @@ fn with_info(
     move |image| handler(&unsafe { ImageInfo::from_raw(image) })
 }
 
-impl fmt::Debug for SubscriptionBuilder<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SubscriptionBuilder")
-            .field("channel", &self.channel)
-            .field("stream_id", &self.stream_id)
-            .field("callbacks", &self.callbacks)
-            .finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(SubscriptionBuilder<'_>: channel, stream_id, callbacks);

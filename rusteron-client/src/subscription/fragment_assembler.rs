@@ -209,8 +209,4 @@ impl Default for ImageFragmentAssembler {
     }
 }
 
-impl fmt::Debug for ImageFragmentAssembler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ImageFragmentAssembler").finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(ImageFragmentAssembler);

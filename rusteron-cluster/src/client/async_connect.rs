@@ -1,6 +1,5 @@
 //! A pending connection to a cluster.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll};
@@ -166,14 +165,7 @@ impl Future for AsyncConnect {
     }
 }
 
-impl fmt::Debug for AsyncConnect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AsyncConnect")
-            .field("state", &self.state())
-            .field("context", &self.context)
-            .finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(AsyncConnect: state(), context);
 
 /// Fragments of each poll for an answer.
 const FRAGMENT_LIMIT: usize = 10;

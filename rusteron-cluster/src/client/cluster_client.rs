@@ -401,14 +401,7 @@ impl fmt::Display for JoinError {
 
 impl std::error::Error for JoinError {}
 
-impl fmt::Debug for ClusterClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClusterClient")
-            .field("ingress", &self.ingress)
-            .field("egress", &self.egress)
-            .finish()
-    }
-}
+rusteron_core::impl_debug!(ClusterClient: ingress, egress);
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,5 @@
 //! The receiving half of a session.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -268,11 +267,4 @@ impl Drop for ClusterEgress {
     }
 }
 
-impl fmt::Debug for ClusterEgress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClusterEgress")
-            .field("subscription", &self.subscription)
-            .field("events", &self.events)
-            .finish()
-    }
-}
+rusteron_core::impl_debug!(ClusterEgress: subscription, events);

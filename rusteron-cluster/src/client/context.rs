@@ -1,6 +1,5 @@
 //! The configuration of a cluster client.
 
-use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -183,15 +182,7 @@ fn timeout(name: &str, value: Option<Duration>) -> Result<()> {
     }
 }
 
-impl fmt::Debug for ClusterContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClusterContext")
-            .field("ingress_channel", &self.ingress_channel)
-            .field("ingress_endpoints", &self.ingress_endpoints)
-            .field("egress_channel", &self.egress_channel)
-            .finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(ClusterContext: ingress_channel, ingress_endpoints, egress_channel);
 
 /// Supplies the credentials that a cluster asks a client for.
 ///

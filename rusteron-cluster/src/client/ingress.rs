@@ -1,6 +1,5 @@
 //! The sending half of a session.
 
-use std::fmt;
 use std::io::IoSlice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -506,13 +505,4 @@ impl Drop for Ingress {
     }
 }
 
-impl fmt::Debug for Ingress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ingress")
-            .field("header", &self.header)
-            .field("leader_member_id", &self.leader_member_id)
-            .field("state", &self.state())
-            .field("publication", &self.publication)
-            .finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(Ingress: header, leader_member_id, state(), publication);

@@ -1,7 +1,5 @@
 //! The header in front of an application's messages.
 
-use std::fmt;
-
 use crate::codec::{self, MessageHeader};
 
 /// The header in front of every message from a client to a cluster.
@@ -78,14 +76,7 @@ impl SessionHeader {
     }
 }
 
-impl fmt::Debug for SessionHeader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionHeader")
-            .field("leadership_term_id", &self.leadership_term_id())
-            .field("cluster_session_id", &self.cluster_session_id())
-            .finish()
-    }
-}
+rusteron_core::impl_debug!(SessionHeader: leadership_term_id(), cluster_session_id());
 
 #[cfg(test)]
 mod tests {

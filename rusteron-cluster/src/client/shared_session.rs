@@ -13,7 +13,6 @@
 //! - Dropping a half closes the session. Only the ingress can tell the cluster, so after a dropped egress its
 //!   next call does.
 
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -214,11 +213,7 @@ impl SharedSession {
     }
 }
 
-impl fmt::Debug for SharedSession {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedSession").field("state", &self.state()).finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(SharedSession: state());
 
 #[cfg(test)]
 mod tests {

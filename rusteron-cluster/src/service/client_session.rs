@@ -233,11 +233,7 @@ impl Deref for ClientSession<'_> {
     }
 }
 
-impl fmt::Debug for ClientSession<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientSession").field("info", &self.info).finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(ClientSession<'_>: info);
 
 /// A range claimed for one message to a client.
 ///

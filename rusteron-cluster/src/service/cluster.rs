@@ -1,6 +1,5 @@
 //! The handles through which a service uses its container.
 
-use std::fmt;
 use std::io::IoSlice;
 use std::ops::{Deref, DerefMut};
 
@@ -106,11 +105,7 @@ impl<'a> Lifecycle<'a> {
     }
 }
 
-impl fmt::Debug for Lifecycle<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lifecycle").field("state", &self.state).finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(Lifecycle<'_>: state);
 
 /// The cluster, for callbacks that may send. Everything of [`Lifecycle`] is here, too.
 ///

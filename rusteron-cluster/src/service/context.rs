@@ -1,6 +1,5 @@
 //! The configuration of a service container.
 
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
@@ -347,18 +346,9 @@ impl ServiceContext {
     }
 }
 
-impl fmt::Debug for ServiceContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServiceContext")
-            .field("aeron_dir", &self.aeron_dir)
-            .field("cluster_dir", &self.cluster_dir)
-            .field("cluster_id", &self.cluster_id)
-            .field("service_id", &self.service_id)
-            .field("app_version", &self.app_version)
-            .field("error_policy", &self.error_policy)
-            .finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(
+    ServiceContext: aeron_dir, cluster_dir, cluster_id, service_id, app_version, error_policy
+);
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,6 @@
 //! The sessions of clients, as a service knows them.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use rusteron_client::{ChannelUri, Media, Publication};
 
@@ -152,16 +151,7 @@ fn max_claim_length(response_channel: &str) -> usize {
     mtu.saturating_sub(FRAME_HEADER_LENGTH + HEADER_LENGTH)
 }
 
-impl fmt::Debug for SessionInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionInfo")
-            .field("id", &self.id)
-            .field("response_stream_id", &self.response_stream_id)
-            .field("response_channel", &self.response_channel)
-            .field("is_closing", &self.is_closing)
-            .finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(SessionInfo: id, response_stream_id, response_channel, is_closing);
 
 /// The open sessions, in the order of their ids.
 pub(crate) type Sessions = BTreeMap<i64, SessionInfo>;

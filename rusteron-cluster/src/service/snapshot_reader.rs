@@ -196,11 +196,7 @@ impl io::Read for SnapshotReader<'_> {
     }
 }
 
-impl fmt::Debug for SnapshotReader<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SnapshotReader").field("failure", &self.failure).finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(SnapshotReader<'_>: failure);
 
 impl From<SnapshotError> for ServiceError {
     fn from(error: SnapshotError) -> Self {

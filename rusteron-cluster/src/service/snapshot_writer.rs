@@ -162,11 +162,7 @@ impl io::Write for SnapshotWriter<'_> {
     }
 }
 
-impl fmt::Debug for SnapshotWriter<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SnapshotWriter").field("failure", &self.failure).finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(SnapshotWriter<'_>: failure);
 
 impl From<TerminationCause> for SnapshotError {
     fn from(cause: TerminationCause) -> Self {

@@ -120,15 +120,7 @@ impl fmt::Display for AgentError {
     }
 }
 
-impl fmt::Debug for AgentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentError")
-            .field("role", &self.role())
-            .field("cause", &self.cause())
-            .field("suppressed", &self.suppressed())
-            .finish()
-    }
-}
+crate::impl_debug!(AgentError: role(), cause(), suppressed());
 
 /// An [`AgentError`] as a [`std::error::Error`].
 #[derive(Debug)]

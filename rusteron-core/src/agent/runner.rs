@@ -244,15 +244,7 @@ impl Drop for AgentRunner {
     }
 }
 
-impl fmt::Debug for AgentRunner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentRunner")
-            .field("role_name", &self.role_name)
-            .field("is_finished", &self.is_finished())
-            .field("error_count", &self.error_count())
-            .finish()
-    }
-}
+crate::impl_debug!(AgentRunner: role_name, is_finished(), error_count());
 
 impl<A: Agent, I> fmt::Debug for AgentRunnerBuilder<A, I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

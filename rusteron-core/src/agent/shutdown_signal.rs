@@ -1,6 +1,5 @@
 //! A signal that ends agents.
 
-use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -125,8 +124,4 @@ impl ShutdownSignal {
     }
 }
 
-impl fmt::Debug for ShutdownSignal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ShutdownSignal").field("is_signalled", &self.is_signalled()).finish()
-    }
-}
+crate::impl_debug!(ShutdownSignal: is_signalled());

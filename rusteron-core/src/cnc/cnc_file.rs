@@ -316,16 +316,7 @@ impl Drop for CncFile {
     }
 }
 
-impl fmt::Debug for CncFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CncFile")
-            .field("filename", &self.filename())
-            .field("version", &self.version())
-            .field("pid", &self.pid())
-            .field("heartbeat", &self.heartbeat())
-            .finish_non_exhaustive()
-    }
-}
+crate::impl_debug!(CncFile: filename(), version(), pid(), heartbeat());
 
 impl fmt::Display for CncVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

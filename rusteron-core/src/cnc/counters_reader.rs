@@ -314,13 +314,7 @@ impl<'a> CountersReader<'a> {
     }
 }
 
-impl fmt::Debug for CountersReader<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CountersReader")
-            .field("max_counter_id", &self.max_counter_id)
-            .finish_non_exhaustive()
-    }
-}
+crate::impl_debug!(CountersReader<'_>: max_counter_id);
 
 /// An iterator over copies of counters. Made by [`CountersReader::iter`].
 #[derive(Debug, Clone)]

@@ -316,15 +316,7 @@ fn numbered(line: &str) -> Option<i32> {
     number.parse().ok()
 }
 
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Error")
-            .field("kind", &self.kind())
-            .field("code", &self.code())
-            .field("message", &self.message())
-            .finish()
-    }
-}
+crate::impl_debug!(Error: kind(), code(), message());
 
 impl std::error::Error for Error {}
 

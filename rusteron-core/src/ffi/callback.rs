@@ -10,7 +10,6 @@
 
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::fmt;
 use std::ptr;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -75,11 +74,7 @@ impl Notification {
     }
 }
 
-impl fmt::Debug for Notification {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notification").finish_non_exhaustive()
-    }
-}
+crate::impl_debug!(Notification);
 
 impl Drop for Notification {
     fn drop(&mut self) {

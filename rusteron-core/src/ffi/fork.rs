@@ -15,7 +15,6 @@
 //! unaffected, and a fork that bypasses libc goes unnoticed. Until it ends or executes another program, the
 //! child keeps the sockets of an embedded driver open.
 
-use std::fmt;
 use std::ops::Deref;
 use std::process;
 use std::ptr::{self, NonNull};
@@ -117,11 +116,7 @@ impl Drop for ForkGuard {
     }
 }
 
-impl fmt::Debug for ForkGuard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ForkGuard").finish_non_exhaustive()
-    }
-}
+crate::impl_debug!(ForkGuard);
 
 /// A static value that each process begins anew. So a forked child neither waits for a lock of its
 /// parent's threads, nor expects these threads to work for it.

@@ -52,11 +52,7 @@ impl Drop for Handler {
     }
 }
 
-impl fmt::Debug for Handler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handler").finish_non_exhaustive()
-    }
-}
+crate::impl_debug!(Handler);
 
 /// The handlers of one kind of event, in the order in which they were added.
 pub struct Handlers<F: ?Sized> {

@@ -1,7 +1,6 @@
 //! The stream of one publisher, as a subscription sees it.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::slice;
 
 use rusteron_sys as sys;
@@ -263,17 +262,9 @@ impl Image<'_> {
     }
 }
 
-impl fmt::Debug for Image<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Image")
-            .field("correlation_id", &self.correlation_id())
-            .field("session_id", &self.session_id())
-            .field("source_identity", &self.source_identity())
-            .field("position", &self.position())
-            .field("is_closed", &self.is_closed())
-            .finish()
-    }
-}
+rusteron_core::impl_debug!(
+    Image<'_>: correlation_id(), session_id(), source_identity(), position(), is_closed()
+);
 
 impl<'a> Images<'a> {
     pub(crate) fn new(images: &'a mut [SubscribedImage]) -> Self {
