@@ -134,13 +134,13 @@
 //! compare members. Equal positions must have equal digests: on all members, after a replay, and
 //! after a restart from a snapshot.
 
-mod channel;
 mod client;
 pub mod codec;
 mod error;
 #[cfg(feature = "service")]
 mod service;
 mod settings;
+mod stream;
 
 pub use client::{
     AdminRequestType, AdminResponseCode, AsyncConnect, CloseCause, ClusterClient, ClusterContext,

@@ -1,5 +1,6 @@
 //! A pending connection to a cluster.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll};
@@ -11,16 +12,16 @@ use rusteron_client::{
 };
 use rusteron_core::ffi::wake::soon as wake_soon;
 
-use crate::channel::IngressChannel;
 use crate::client::cluster_client::ClusterClient;
 use crate::client::cluster_egress::ClusterEgress;
-use crate::client::connect::{Connect, ConnectIo, ConnectSettings, ConnectState, Connected};
+use crate::client::connect::{Connect, ConnectIo, ConnectState, Connected};
 use crate::client::context::ClusterContext;
-use crate::client::ingress::{Ingress, IngressParts};
+use crate::client::ingress::Ingress;
 use crate::client::ingress_publication::{IngressStream, PendingIngress};
 use crate::client::session::Session;
 use crate::client::shared_session::{Leader, SharedSession};
 use crate::error::{ClusterError, ClusterErrorKind, Result};
+use crate::stream::poll_or_request;
 
 /// The leader's default heartbeat timeout, for leaders that do not report theirs.
 const DEFAULT_LEADER_HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -57,16 +58,16 @@ pub struct AsyncConnect {
 impl AsyncConnect {
     pub(crate) fn begin(aeron: &Aeron, context: ClusterContext) -> Result<Self> {
         let channels = context.conclude()?;
-        let settings = ConnectSettings {
-            ingress: channels.ingress.clone(),
-            ingress_endpoints: context.ingress_endpoints(),
+        let connect = Connect::new(&context, channels.ingress.clone(), Instant::now())?;
+        let network = Network {
+            aeron: aeron.clone(),
+            egress_channel: channels.egress,
             egress_stream_id: context.egress_stream_id(),
-            client_name: context.client_name(),
-            message_timeout: context.message_timeout(),
+            adding_egress: None,
+            egress: None,
+            ingress_stream: IngressStream::new(&context),
+            ingress: BTreeMap::new(),
         };
-        let connect = Connect::new(settings, Instant::now())?;
-        let stream = ingress_stream(&context);
-        let network = Network::new(aeron, channels.egress, context.egress_stream_id(), stream);
         Ok(Self { connect, network, context, ingress_channel: channels.ingress })
     }
 
@@ -94,7 +95,7 @@ impl AsyncConnect {
 
     /// Returns the client that the attempt connects with.
     pub(crate) fn aeron(&self) -> &Aeron {
-        self.network.aeron()
+        &self.network.aeron
     }
 
     pub(crate) fn context(&self) -> &ClusterContext {
@@ -114,34 +115,23 @@ impl AsyncConnect {
             .unwrap_or_else(|| heartbeat_timeout.min(Duration::from_secs(1 << 24)) * 2);
         let session = Session::new(now, self.context.message_timeout(), new_leader_timeout);
         let leader = Leader {
-            event: 0,
+            event: Leader::FIRST_EVENT,
             leadership_term_id: connected.leadership_term_id,
             member_id: connected.leader_member_id,
             ingress_endpoints: String::new(),
         };
-        let shared = Arc::new(SharedSession::new(session, leader.clone()));
-        let session_id = connected.cluster_session_id;
-        let image = connected.image_correlation_id;
-        let egress = ClusterEgress::new(egress, shared.clone(), &leader, session_id, image);
-        let parts = IngressParts {
-            aeron: self.network.aeron().clone(),
+        let shared = Arc::new(SharedSession::new(session, leader));
+        let egress = ClusterEgress::new(egress, shared.clone(), &connected);
+        let ingress = Ingress::new(
+            &self.network.aeron,
             shared,
-            leader,
             publication,
-            cluster_session_id: session_id,
-            channel: self.ingress_channel.clone(),
-            stream: ingress_stream(&self.context),
-            has_endpoints: connected.has_endpoints,
-            keep_alive_interval: self.context.keep_alive_interval(),
-        };
-        Ok(ClusterClient::new(Ingress::new(parts, now), egress))
-    }
-}
-
-fn ingress_stream(context: &ClusterContext) -> IngressStream {
-    IngressStream {
-        stream_id: context.ingress_stream_id(),
-        is_exclusive: context.is_ingress_exclusive(),
+            &connected,
+            self.ingress_channel.clone(),
+            &self.context,
+            now,
+        );
+        Ok(ClusterClient::new(ingress, egress))
     }
 }
 
@@ -172,56 +162,34 @@ const FRAGMENT_LIMIT: usize = 10;
 
 /// Publications to members and the subscription for their answers.
 #[derive(Debug)]
-pub(crate) struct Network {
+struct Network {
     aeron: Aeron,
     egress_channel: ChannelUri,
     egress_stream_id: i32,
     adding_egress: Option<Registration<Subscription>>,
     egress: Option<Subscription>,
     ingress_stream: IngressStream,
-    ingress: Vec<(i32, PendingIngress)>,
+    ingress: BTreeMap<i32, PendingIngress>,
 }
 
 impl Network {
-    pub(crate) fn new(
-        aeron: &Aeron,
-        egress_channel: ChannelUri,
-        egress_stream_id: i32,
-        ingress_stream: IngressStream,
-    ) -> Self {
-        Self {
-            aeron: aeron.clone(),
-            egress_channel,
-            egress_stream_id,
-            adding_egress: None,
-            egress: None,
-            ingress_stream,
-            ingress: Vec::new(),
-        }
-    }
-
-    pub(crate) fn aeron(&self) -> &Aeron {
-        &self.aeron
-    }
-
     /// Returns the publication to a member and the egress, once, after the cluster has answered.
-    pub(crate) fn take(&mut self, member_id: i32) -> Option<(AnyPublication, Subscription)> {
-        let publication = self.pending(member_id)?.take()?;
+    fn take(&mut self, member_id: i32) -> Option<(AnyPublication, Subscription)> {
+        let publication = self.ingress.get_mut(&member_id)?.added.take()?;
         let egress = self.egress.take()?;
         self.clear();
         Some((publication, egress))
     }
 
     /// Closes all publications and the subscription, and cancels requests.
-    pub(crate) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.ingress.clear();
         self.egress = None;
         self.adding_egress = None;
     }
 
-    fn pending(&mut self, member_id: i32) -> Option<&mut PendingIngress> {
-        let member = self.ingress.iter_mut().find(|member| member.0 == member_id);
-        member.map(|member| &mut member.1)
+    fn publication(&mut self, member_id: i32) -> Option<&mut AnyPublication> {
+        self.ingress.get_mut(&member_id)?.added.as_mut()
     }
 }
 
@@ -231,23 +199,11 @@ impl ConnectIo for Network {
     }
 
     fn poll_egress(&mut self) -> Result<bool, Error> {
-        if self.egress.is_some() {
-            return Ok(true);
+        if self.egress.is_none() {
+            let Self { aeron, egress_channel, egress_stream_id, .. } = self;
+            let request = || aeron.async_add_subscription(&*egress_channel, *egress_stream_id);
+            self.egress = poll_or_request(&mut self.adding_egress, request)?;
         }
-        let adding = match &mut self.adding_egress {
-            Some(adding) => adding,
-            None => {
-                let adding = self
-                    .aeron
-                    .async_add_subscription(&self.egress_channel, self.egress_stream_id)?;
-                self.adding_egress.insert(adding)
-            }
-        };
-        let outcome = adding.poll();
-        if !matches!(outcome, Ok(None)) {
-            self.adding_egress = None;
-        }
-        self.egress = outcome?;
         Ok(self.egress.is_some())
     }
 
@@ -258,29 +214,21 @@ impl ConnectIo for Network {
         }
     }
 
-    fn poll_ingress(&mut self, member_id: i32, channel: &IngressChannel) -> Result<bool, Error> {
-        if self.pending(member_id).is_none() {
-            self.ingress.push((member_id, PendingIngress::Idle));
-        }
-        let member = self.ingress.iter_mut().find(|member| member.0 == member_id);
-        match member {
-            Some((_, pending)) => pending.poll(&self.aeron, channel, &self.ingress_stream),
-            None => Ok(false),
-        }
+    fn poll_ingress(&mut self, member_id: i32, channel: &str) -> Result<bool, Error> {
+        let pending = self.ingress.entry(member_id).or_default();
+        pending.poll(&self.aeron, channel, &self.ingress_stream)
     }
 
     fn is_connected(&mut self, member_id: i32) -> bool {
-        let publication = self.pending(member_id).and_then(PendingIngress::added);
-        publication.is_some_and(|publication| publication.is_connected())
+        self.publication(member_id).is_some_and(|publication| publication.is_connected())
     }
 
     fn close_ingress(&mut self, member_id: i32) {
-        self.ingress.retain(|member| member.0 != member_id);
+        self.ingress.remove(&member_id);
     }
 
     fn offer(&mut self, member_id: i32, message: &[u8]) -> Result<(), OfferError> {
-        let publication = self.pending(member_id).and_then(PendingIngress::added);
-        match publication {
+        match self.publication(member_id) {
             Some(publication) => publication.offer(message).map(drop),
             None => Err(OfferError::NotConnected),
         }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use rusteron_client::{Action, Header, PollError, Subscription};
 
+use crate::client::connect::Connected;
 use crate::client::egress::{Egress, EventCode};
 use crate::client::session::{CloseCause, ClusterState};
 use crate::client::shared_session::{Leader, SharedSession, Version};
@@ -42,17 +43,15 @@ impl ClusterEgress {
     pub(crate) fn new(
         subscription: Subscription,
         shared: Arc<SharedSession>,
-        leader: &Leader,
-        cluster_session_id: i64,
-        image_correlation_id: i64,
+        connected: &Connected,
     ) -> Self {
         let events = Events {
             shared,
-            cluster_session_id,
-            leaders: leader.event,
-            leadership_term_id: leader.leadership_term_id,
-            leader_member_id: leader.member_id,
-            image_correlation_id,
+            cluster_session_id: connected.cluster_session_id,
+            leaders: Leader::FIRST_EVENT,
+            leadership_term_id: connected.leadership_term_id,
+            leader_member_id: connected.leader_member_id,
+            image_correlation_id: connected.image_correlation_id,
         };
         Self { subscription: Some(subscription), events }
     }

@@ -22,15 +22,15 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::{ChannelUri, Error, ErrorKind, Media, OfferError, PollError};
 
-use crate::channel::IngressChannel;
-use crate::client::context::CredentialsSupplier;
+use crate::client::context::{ClusterContext, CredentialsSupplier};
 use crate::client::egress::EventCode;
 use crate::client::endpoints::IngressEndpoints;
 use crate::client::ingress_publication::is_temporary;
 use crate::codec::{
-    Challenge, ChallengeResponse, MessageHeader, SCHEMA_ID, SessionConnectRequest, SessionEvent,
+    ChallengeResponse, Message, MessageHeader, SCHEMA_ID, SessionConnectRequest, SessionEvent,
 };
 use crate::error::{ClusterError, ClusterErrorKind, Result};
+use crate::stream::ingress_channel;
 
 /// The version of the client's protocol, 0.3.0. The cluster compares the major number.
 const PROTOCOL_VERSION: i32 = 3 << 8;
@@ -71,7 +71,7 @@ pub(crate) trait ConnectIo {
     fn response_channel(&mut self) -> Result<Option<String>, Error>;
 
     /// Requests a publication to a member if necessary. Returns whether it has been added.
-    fn poll_ingress(&mut self, member_id: i32, channel: &IngressChannel) -> Result<bool, Error>;
+    fn poll_ingress(&mut self, member_id: i32, channel: &str) -> Result<bool, Error>;
 
     /// Returns whether the member's publication is connected.
     fn is_connected(&mut self, member_id: i32) -> bool;
@@ -90,15 +90,6 @@ pub(crate) trait ConnectIo {
 
     /// Returns a number that is unique among all clients of the media driver.
     fn next_correlation_id(&mut self) -> i64;
-}
-
-/// The settings of an attempt.
-pub(crate) struct ConnectSettings<'a> {
-    pub(crate) ingress: ChannelUri,
-    pub(crate) ingress_endpoints: Option<&'a IngressEndpoints>,
-    pub(crate) egress_stream_id: i32,
-    pub(crate) client_name: &'a str,
-    pub(crate) message_timeout: Duration,
 }
 
 /// An attempt to connect.
@@ -127,7 +118,7 @@ pub(crate) struct Connect {
 #[derive(Debug)]
 struct Member {
     id: i32,
-    channel: IngressChannel,
+    channel: String,
     is_added: bool,
     /// The reason why there is no publication to the member.
     error: Option<Error>,
@@ -156,15 +147,12 @@ enum Response {
 }
 
 impl Connect {
-    pub(crate) fn new(settings: ConnectSettings<'_>, now: Instant) -> Result<Self> {
-        let ConnectSettings { ingress, ingress_endpoints, .. } = settings;
-        let members = match ingress_endpoints {
-            Some(endpoints) => members(&ingress, endpoints),
-            None => vec![Member::new(ONLY_MEMBER, IngressChannel::Uri(ingress.clone()))],
-        };
+    /// `ingress` is the channel of the context.
+    pub(crate) fn new(context: &ClusterContext, ingress: ChannelUri, now: Instant) -> Result<Self> {
+        let ingress_endpoints = context.ingress_endpoints();
+        let members = members(&ingress, ingress_endpoints);
         for member in &members {
-            let checked = member.channel.check();
-            if let Err(error) = member.error.clone().map_or(checked, Err) {
+            if let Some(error) = &member.error {
                 let setting = match ingress_endpoints {
                     Some(endpoints) => {
                         let endpoint = endpoints.get(member.id).unwrap_or_default();
@@ -177,11 +165,11 @@ impl Connect {
         }
         Ok(Self {
             state: ConnectState::AddEgress,
-            deadline: now + settings.message_timeout,
-            message_timeout: settings.message_timeout,
+            deadline: now + context.message_timeout(),
+            message_timeout: context.message_timeout(),
             ingress,
-            egress_stream_id: settings.egress_stream_id,
-            client_info: client_info(settings.client_name),
+            egress_stream_id: context.egress_stream_id(),
+            client_info: client_info(context.client_name()),
             members,
             has_endpoints: ingress_endpoints.is_some(),
             leader: None,
@@ -375,37 +363,30 @@ impl Connect {
         if header.schema_id != SCHEMA_ID {
             return None;
         }
-        match header.template_id {
-            Challenge::TEMPLATE_ID => {
-                let challenge = Challenge::decode(header, body)?;
-                (challenge.correlation_id == self.correlation_id).then(|| Response::Challenge {
+        match Message::decode(header, body)? {
+            Message::Challenge(challenge) if challenge.correlation_id == self.correlation_id => {
+                Some(Response::Challenge {
                     cluster_session_id: challenge.cluster_session_id,
                     encoded_challenge: challenge.encoded_challenge.to_vec(),
                 })
             }
-            SessionEvent::TEMPLATE_ID => {
-                let event = SessionEvent::decode(header, body)?;
-                if event.correlation_id != self.correlation_id {
-                    return None;
-                }
-                let detail = || String::from_utf8_lossy(event.detail).into_owned();
-                match EventCode::from(event.code) {
+            Message::SessionEvent(event) if event.correlation_id == self.correlation_id => {
+                let detail = String::from_utf8_lossy(event.detail);
+                let refused = |kind| Response::Refused(ClusterError::new(kind, &*detail));
+                Some(match EventCode::from(event.code) {
                     EventCode::Ok => {
-                        Some(Response::Connected(self.connected(&event, image_correlation_id)))
+                        Response::Connected(self.connected(&event, image_correlation_id))
                     }
-                    EventCode::Error => Some(Response::Refused(ClusterError::new(
-                        ClusterErrorKind::Rejected,
-                        detail(),
-                    ))),
-                    EventCode::AuthenticationRejected => Some(Response::Refused(
-                        ClusterError::new(ClusterErrorKind::AuthenticationRejected, detail()),
-                    )),
-                    EventCode::Redirect => Some(Response::Redirect {
+                    EventCode::Error => refused(ClusterErrorKind::Rejected),
+                    EventCode::AuthenticationRejected => {
+                        refused(ClusterErrorKind::AuthenticationRejected)
+                    }
+                    EventCode::Redirect => Response::Redirect {
                         leader_member_id: event.leader_member_id,
-                        endpoints: detail(),
-                    }),
-                    EventCode::Closed | EventCode::Unknown(_) => None,
-                }
+                        endpoints: detail.into_owned(),
+                    },
+                    EventCode::Closed | EventCode::Unknown(_) => return None,
+                })
             }
             _ => None,
         }
@@ -463,7 +444,7 @@ impl Connect {
         }
         let endpoints =
             endpoints.parse().map_err(|error: ClusterError| unusable(error.message()))?;
-        let mut members = members(&self.ingress, &endpoints);
+        let mut members = members(&self.ingress, Some(&endpoints));
         match members.iter().find(|member| member.id == leader_member_id) {
             Some(Member { error: Some(error), .. }) => return Err(unusable(&error.to_string())),
             Some(_) => {}
@@ -516,22 +497,21 @@ impl Connect {
     }
 }
 
-impl Member {
-    fn new(id: i32, channel: IngressChannel) -> Self {
-        Self { id, channel, is_added: false, error: None }
-    }
-}
-
 /// Returns the members of a cluster. A member with an unusable endpoint has an error.
-fn members(ingress: &ChannelUri, endpoints: &IngressEndpoints) -> Vec<Member> {
-    let member = |(id, endpoint)| match IngressChannel::with_endpoint(ingress, endpoint) {
-        Ok(channel) => Member::new(id, channel),
-        Err(error) => {
-            let channel = IngressChannel::Uri(ingress.clone());
-            Member { error: Some(error.into()), ..Member::new(id, channel) }
-        }
+fn members(ingress: &ChannelUri, endpoints: Option<&IngressEndpoints>) -> Vec<Member> {
+    let member = |id, endpoint| {
+        let (channel, error) = match ingress_channel(ingress, endpoint) {
+            Ok(channel) => (channel, None),
+            Err(error) => (ingress.to_string(), Some(error)),
+        };
+        Member { id, channel, is_added: false, error }
     };
-    endpoints.iter().map(member).collect()
+    match endpoints {
+        Some(endpoints) => {
+            endpoints.iter().map(|(id, endpoint)| member(id, Some(endpoint))).collect()
+        }
+        None => vec![member(ONLY_MEMBER, None)],
+    }
 }
 
 fn client_info(client_name: &str) -> String {

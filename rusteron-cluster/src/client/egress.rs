@@ -4,9 +4,7 @@ use std::borrow::Cow;
 
 use rusteron_client::{Action, Header};
 
-use crate::codec::{
-    AdminResponse, MessageHeader, NewLeaderEvent, SCHEMA_ID, SessionEvent, SessionMessageHeader,
-};
+use crate::codec::{self, MessageHeader, SCHEMA_ID, SessionMessageHeader};
 
 /// A message from the cluster to a session. Valid during the handler's call only.
 ///
@@ -120,9 +118,8 @@ impl<'a> Egress<'a> {
                 header,
             });
         }
-        let (session_id, egress) = match sbe.template_id {
-            SessionEvent::TEMPLATE_ID => {
-                let event = SessionEvent::decode(sbe, body)?;
+        let (session_id, egress) = match codec::Message::decode(sbe, body)? {
+            codec::Message::SessionEvent(event) => {
                 let egress = Self::SessionEvent {
                     correlation_id: event.correlation_id,
                     leadership_term_id: event.leadership_term_id,
@@ -132,8 +129,7 @@ impl<'a> Egress<'a> {
                 };
                 (event.cluster_session_id, egress)
             }
-            NewLeaderEvent::TEMPLATE_ID => {
-                let event = NewLeaderEvent::decode(sbe, body)?;
+            codec::Message::NewLeaderEvent(event) => {
                 let egress = Self::NewLeader {
                     leadership_term_id: event.leadership_term_id,
                     leader_member_id: event.leader_member_id,
@@ -141,8 +137,7 @@ impl<'a> Egress<'a> {
                 };
                 (event.cluster_session_id, egress)
             }
-            AdminResponse::TEMPLATE_ID => {
-                let response = AdminResponse::decode(sbe, body)?;
+            codec::Message::AdminResponse(response) => {
                 let egress = Self::AdminResponse {
                     correlation_id: response.correlation_id,
                     request_type: AdminRequestType::from(response.request_type),

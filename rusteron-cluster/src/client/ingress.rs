@@ -6,17 +6,19 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, AnyPublication, ChannelUri, OfferError, Position, Publisher};
 
-use crate::channel::IngressChannel;
+use crate::client::connect::Connected;
+use crate::client::context::ClusterContext;
 use crate::client::egress::{AdminRequestType, Egress};
 use crate::client::endpoints::find_endpoint;
 use crate::client::ingress_publication::{
-    self, IngressClaim, IngressStream, PendingIngress, is_temporary,
+    IngressClaim, IngressStream, PendingIngress, is_temporary,
 };
 use crate::client::session::{CloseCause, ClusterState};
 use crate::client::session_header::SessionHeader;
 use crate::client::shared_session::{Leader, SharedSession, Version};
-use crate::codec::{AdminRequest, SessionCloseRequest, SessionKeepAlive};
+use crate::codec::{AdminRequest, MessageHeader, SessionCloseRequest, SessionKeepAlive};
 use crate::error::{ClusterError, Result};
+use crate::stream::{ingress_channel, offer_behind};
 
 /// The sending half of a session: messages, keep-alives and requests to the cluster.
 ///
@@ -59,7 +61,7 @@ pub struct Ingress {
     /// True if events of new leaders say where to connect.
     has_endpoints: bool,
     /// The publication to a new leader, until it is added.
-    next: Option<(IngressChannel, PendingIngress)>,
+    next: Option<(String, PendingIngress)>,
     keep_alive: Option<KeepAlive>,
 }
 
@@ -70,39 +72,35 @@ struct KeepAlive {
     next: Instant,
 }
 
-/// The parts of a new session's ingress.
-pub(crate) struct IngressParts {
-    pub(crate) aeron: Aeron,
-    pub(crate) shared: Arc<SharedSession>,
-    pub(crate) leader: Leader,
-    pub(crate) publication: AnyPublication,
-    pub(crate) cluster_session_id: i64,
-    pub(crate) channel: ChannelUri,
-    pub(crate) stream: IngressStream,
-    pub(crate) has_endpoints: bool,
-    pub(crate) keep_alive_interval: Option<Duration>,
-}
-
 impl Ingress {
-    pub(crate) fn new(parts: IngressParts, now: Instant) -> Self {
-        let keep_alive =
-            parts.keep_alive_interval.map(|interval| KeepAlive { interval, next: now + interval });
-        let (followed, leader) = (parts.shared.version(), parts.leader);
+    /// Returns the ingress of a new session. `channel` is that of the context.
+    pub(crate) fn new(
+        aeron: &Aeron,
+        shared: Arc<SharedSession>,
+        publication: AnyPublication,
+        connected: &Connected,
+        channel: ChannelUri,
+        context: &ClusterContext,
+        now: Instant,
+    ) -> Self {
+        let followed = shared.version();
         Self {
-            aeron: parts.aeron,
-            state: parts.shared.state(),
-            shared: parts.shared,
+            aeron: aeron.clone(),
+            state: shared.state(),
+            shared,
             followed,
             connected: followed.if_connected(),
-            leader_event: leader.event,
-            header: SessionHeader::new(leader.leadership_term_id, parts.cluster_session_id),
-            publication: Some(parts.publication),
-            leader_member_id: leader.member_id,
-            channel: parts.channel,
-            stream: parts.stream,
-            has_endpoints: parts.has_endpoints,
+            leader_event: Leader::FIRST_EVENT,
+            header: SessionHeader::new(connected.leadership_term_id, connected.cluster_session_id),
+            publication: Some(publication),
+            leader_member_id: connected.leader_member_id,
+            channel,
+            stream: IngressStream::new(context),
+            has_endpoints: connected.has_endpoints,
             next: None,
-            keep_alive,
+            keep_alive: context
+                .keep_alive_interval()
+                .map(|interval| KeepAlive { interval, next: now + interval }),
         }
     }
 
@@ -131,7 +129,7 @@ impl Ingress {
     #[inline]
     pub fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
         let (publication, header) = self.publication_and_header()?;
-        let offered = ingress_publication::offer_parts(publication, header.as_bytes(), parts);
+        let offered = offer_behind(header.as_bytes(), publication, parts);
         self.track_publication_result(offered)
     }
 
@@ -180,7 +178,7 @@ impl Ingress {
             leadership_term_id: self.leadership_term_id(),
             cluster_session_id: self.cluster_session_id(),
         };
-        self.send(keep_alive.encoded_length(), |target| keep_alive.encode(target))
+        self.send(&keep_alive.to_bytes())
     }
 
     /// Asks the cluster to take a snapshot. [`Egress::AdminResponse`] has the answer, with the
@@ -201,7 +199,10 @@ impl Ingress {
             request_type: AdminRequestType::SNAPSHOT,
             payload: &[],
         };
-        self.send(request.encoded_length(), |target| request.encode(target))
+        // As long as a request without a payload.
+        let mut bytes = [0; MessageHeader::LENGTH + AdminRequest::BLOCK_LENGTH as usize + 4];
+        let _ = request.encode(&mut bytes);
+        self.send(&bytes)
     }
 
     /// Follows the session without sending: takes over a new leader, looks for the publication to
@@ -344,13 +345,9 @@ impl Ingress {
     }
 
     /// Sends a message of the protocol in one fragment.
-    fn send(
-        &mut self,
-        length: usize,
-        encode: impl FnOnce(&mut [u8]) -> Option<()>,
-    ) -> Result<Position, OfferError> {
+    fn send(&mut self, message: &[u8]) -> Result<Position, OfferError> {
         let (publication, _) = self.publication_and_header()?;
-        let sent = ingress_publication::send(publication, length, encode);
+        let sent = publication.offer(message);
         self.track_publication_result(sent)
     }
 
@@ -439,7 +436,7 @@ impl Ingress {
 
     fn connect_to_leader(&mut self, ingress_endpoints: &str) {
         match self.leader_channel(ingress_endpoints) {
-            Ok(channel) => self.next = Some((channel, PendingIngress::Idle)),
+            Ok(channel) => self.next = Some((channel, PendingIngress::default())),
             Err(error) => {
                 log::warn!("ingress to cluster member {}: {error}", self.leader_member_id);
                 self.shared.close(CloseCause::NewLeaderIngressFailed);
@@ -447,13 +444,16 @@ impl Ingress {
         }
     }
 
-    fn leader_channel(&self, ingress_endpoints: &str) -> Result<IngressChannel> {
-        if !self.has_endpoints {
-            return Ok(IngressChannel::Uri(self.channel.clone()));
-        }
-        let endpoint = find_endpoint(ingress_endpoints, self.leader_member_id)
-            .ok_or_else(|| ClusterError::invalid("the leader has no endpoint in its event"))?;
-        Ok(IngressChannel::with_endpoint(&self.channel, endpoint)?)
+    fn leader_channel(&self, ingress_endpoints: &str) -> Result<String> {
+        let endpoint = find_endpoint(ingress_endpoints, self.leader_member_id);
+        let endpoint =
+            match self.has_endpoints {
+                true => Some(endpoint.ok_or_else(|| {
+                    ClusterError::invalid("the leader has no endpoint in its event")
+                })?),
+                false => None,
+            };
+        Ok(ingress_channel(&self.channel, endpoint)?)
     }
 
     /// Looks for the publication to a new leader.
@@ -462,7 +462,7 @@ impl Ingress {
         match pending.poll(&self.aeron, channel, &self.stream) {
             Ok(false) => {}
             Ok(true) => {
-                self.publication = pending.take();
+                self.publication = pending.added.take();
                 self.next = None;
             }
             Err(error) if is_temporary(&error) => {}
@@ -484,12 +484,7 @@ impl Ingress {
         };
         let Some(publication) = &mut self.publication else { return };
         for _ in 0..ATTEMPTS {
-            if !publication.is_connected()
-                || ingress_publication::send(publication, request.encoded_length(), |to| {
-                    request.encode(to)
-                })
-                .is_ok()
-            {
+            if !publication.is_connected() || publication.offer(&request.to_bytes()).is_ok() {
                 return;
             }
             std::thread::yield_now();

@@ -1,63 +1,16 @@
 //! The publication to a cluster, and claims on it.
 
-use std::io::IoSlice;
+use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::{fmt, mem};
 
 use rusteron_client::{
-    Aeron, AnyPublication, AsChannel, BufferClaim, Error, ErrorKind, ExclusivePublication,
-    OfferError, Position, Publication, Publisher, Registration, UncheckedChannel,
+    Aeron, AnyPublication, BufferClaim, Error, ErrorKind, ExclusivePublication, OfferError,
+    Position, Publication, Registration, UncheckedChannel,
 };
 
-use crate::channel::IngressChannel;
+use crate::client::context::ClusterContext;
 use crate::client::session_header::SessionHeader;
-
-/// The most parts that are offered in several fragments without allocating.
-const PARTS_ON_STACK: usize = 16;
-
-/// Offers the parts of a message behind a header.
-#[inline]
-pub(crate) fn offer_parts(
-    publication: &mut AnyPublication,
-    header: &[u8],
-    parts: &[IoSlice<'_>],
-) -> Result<Position, OfferError> {
-    if parts.len() < PARTS_ON_STACK {
-        let mut all = [IoSlice::new(&[]); PARTS_ON_STACK];
-        all[0] = IoSlice::new(header);
-        // `IoSlice` is `Copy`, but its lifetime is that of the array.
-        for (target, part) in all[1..].iter_mut().zip(parts) {
-            *target = IoSlice::new(part);
-        }
-        return publication.offer_parts(&all[..=parts.len()]);
-    }
-    offer_many_parts(publication, header, parts)
-}
-
-#[cold]
-fn offer_many_parts(
-    publication: &mut AnyPublication,
-    header: &[u8],
-    parts: &[IoSlice<'_>],
-) -> Result<Position, OfferError> {
-    let mut all = Vec::with_capacity(parts.len() + 1);
-    all.push(IoSlice::new(header));
-    all.extend(parts.iter().map(|part| IoSlice::new(part)));
-    publication.offer_parts(&all)
-}
-
-/// Sends a message of the protocol in one fragment.
-pub(crate) fn send(
-    publication: &mut AnyPublication,
-    length: usize,
-    encode: impl FnOnce(&mut [u8]) -> Option<()>,
-) -> Result<Position, OfferError> {
-    let mut claim = publication.try_claim(length)?;
-    // The claim is as long as the message.
-    let encoded = encode(&mut claim);
-    debug_assert!(encoded.is_some());
-    claim.commit()
-}
+use crate::stream::poll_or_request;
 
 /// The stream and kind of publications to the cluster.
 #[derive(Debug, Clone)]
@@ -66,80 +19,44 @@ pub(crate) struct IngressStream {
     pub(crate) is_exclusive: bool,
 }
 
+impl IngressStream {
+    pub(crate) fn new(context: &ClusterContext) -> Self {
+        Self {
+            stream_id: context.ingress_stream_id(),
+            is_exclusive: context.is_ingress_exclusive(),
+        }
+    }
+}
+
 /// A publication that is being added, or has been added, or could not be added yet.
-#[derive(Debug)]
-pub(crate) enum PendingIngress {
-    /// Not requested yet, or the last request failed for the moment.
-    Idle,
-    Exclusive(Registration<ExclusivePublication>),
-    Shared(Registration<Publication>),
-    Added(Box<AnyPublication>),
+#[derive(Debug, Default)]
+pub(crate) struct PendingIngress {
+    exclusive: Option<Registration<ExclusivePublication>>,
+    shared: Option<Registration<Publication>>,
+    pub(crate) added: Option<AnyPublication>,
 }
 
 impl PendingIngress {
     /// Requests the publication if necessary. Returns whether it has been added.
+    ///
+    /// The channel was checked when it was made.
     pub(crate) fn poll(
         &mut self,
         aeron: &Aeron,
-        channel: &IngressChannel,
+        channel: &str,
         stream: &IngressStream,
     ) -> Result<bool, Error> {
-        if matches!(self, Self::Idle) {
-            *self = match channel {
-                IngressChannel::Uri(uri) => Self::request(aeron, uri, stream)?,
-                IngressChannel::Named(text) => {
-                    Self::request(aeron, UncheckedChannel(text), stream)?
-                }
+        let (channel, id) = (UncheckedChannel(channel), stream.stream_id);
+        if self.added.is_none() {
+            self.added = if stream.is_exclusive {
+                let request = || aeron.async_add_exclusive_publication(channel, id);
+                poll_or_request(&mut self.exclusive, request)?.map(AnyPublication::from)
+            } else {
+                let request = || aeron.async_add_publication(channel, id);
+                poll_or_request(&mut self.shared, request)?.map(AnyPublication::from)
             };
         }
-        let added = match self {
-            Self::Idle => Ok(None),
-            Self::Exclusive(adding) => adding.poll().map(|added| added.map(AnyPublication::from)),
-            Self::Shared(adding) => adding.poll().map(|added| added.map(AnyPublication::from)),
-            Self::Added(_) => return Ok(true),
-        };
-        match added {
-            Ok(None) => Ok(false),
-            Ok(Some(publication)) => {
-                *self = Self::Added(Box::new(publication));
-                Ok(true)
-            }
-            Err(error) => {
-                // The next poll requests it again, if the caller polls again.
-                *self = Self::Idle;
-                Err(error)
-            }
-        }
-    }
-
-    fn request(
-        aeron: &Aeron,
-        channel: impl AsChannel,
-        stream: &IngressStream,
-    ) -> Result<Self, Error> {
-        Ok(if stream.is_exclusive {
-            Self::Exclusive(aeron.async_add_exclusive_publication(channel, stream.stream_id)?)
-        } else {
-            Self::Shared(aeron.async_add_publication(channel, stream.stream_id)?)
-        })
-    }
-
-    /// Returns the publication, once, after it has been added.
-    pub(crate) fn take(&mut self) -> Option<AnyPublication> {
-        match mem::replace(self, Self::Idle) {
-            Self::Added(publication) => Some(*publication),
-            other => {
-                *self = other;
-                None
-            }
-        }
-    }
-
-    pub(crate) fn added(&mut self) -> Option<&mut AnyPublication> {
-        match self {
-            Self::Added(publication) => Some(publication),
-            _ => None,
-        }
+        Ok(self.added.is_some())
     }
 }
 

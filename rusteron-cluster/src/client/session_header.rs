@@ -36,17 +36,14 @@ const SESSION: usize = TERM + size_of::<i64>();
 
 impl SessionHeader {
     /// Length of the header in bytes: 32.
-    pub const LENGTH: usize =
-        MessageHeader::LENGTH + codec::SessionMessageHeader::BLOCK_LENGTH as usize;
+    pub const LENGTH: usize = codec::SessionMessageHeader::LENGTH;
 
     /// Returns the header of a session's messages in a leader's term.
     pub fn new(leadership_term_id: i64, cluster_session_id: i64) -> Self {
-        let mut header = Self { bytes: [0; Self::LENGTH] };
-        header.bytes[..TERM].copy_from_slice(&codec::SessionMessageHeader::HEADER.to_bytes());
-        header.set_leadership_term_id(leadership_term_id);
-        header.bytes[SESSION..][..size_of::<i64>()]
-            .copy_from_slice(&cluster_session_id.to_le_bytes());
-        header
+        let timestamp = 0;
+        let header =
+            codec::SessionMessageHeader { leadership_term_id, cluster_session_id, timestamp };
+        Self { bytes: header.to_bytes() }
     }
 
     /// Sets the leader's term.

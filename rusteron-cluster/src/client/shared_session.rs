@@ -48,6 +48,11 @@ pub(crate) struct Leader {
     pub(crate) ingress_endpoints: String,
 }
 
+impl Leader {
+    /// The event of the leader that has opened the session.
+    pub(crate) const FIRST_EVENT: u64 = 0;
+}
+
 /// One state of a session. States that follow each other have different versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Version(u64);

@@ -39,63 +39,108 @@ const FIELDS_LENGTH: usize = 76;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ComponentType {
     /// No component has written its type.
-    Unknown,
+    Unknown = 0,
     /// The consensus module.
-    ConsensusModule,
+    ConsensusModule = 1,
     /// A container of a service.
-    Container,
+    Container = 2,
     /// A backup of a cluster.
-    Backup,
+    Backup = 3,
     /// A standby node.
-    Standby,
+    Standby = 4,
 }
 
-/// The header of a mark file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MarkFileHeader {
-    /// Version of the layout, as `major << 16 | minor << 8 | patch`. It is 0 before the first start,
-    /// and [`VERSION_FAILED`] after a failed one.
-    pub version: i32,
-    /// The component that owns the file.
-    pub component_type: ComponentType,
-    /// The last sign of life in milliseconds since 1970, [`ENDED`] or [`STARTING`].
-    pub activity_timestamp: i64,
-    /// The start in milliseconds since 1970.
-    pub start_timestamp: i64,
-    /// The process.
-    pub pid: i64,
-    /// The term for which a consensus module stands or votes; -1 without an election.
-    pub candidate_term_id: i64,
-    /// The stream of requests to the archive.
-    pub archive_stream_id: i32,
-    /// The stream from the consensus module to the services.
-    pub service_stream_id: i32,
-    /// The stream from the services to the consensus module.
-    pub consensus_module_stream_id: i32,
-    /// The stream from the clients. -1 for containers.
-    pub ingress_stream_id: i32,
-    /// The member. -1 for containers before they join a log.
-    pub member_id: i32,
-    /// The service. -1 for consensus modules.
-    pub service_id: i32,
-    /// Length of the header in bytes.
-    pub header_length: i32,
-    /// Length of the error log in bytes.
-    pub error_buffer_length: i32,
-    /// The cluster.
-    pub cluster_id: i32,
-    /// The directory of the media driver.
-    pub aeron_dir: String,
-    /// The channel between the consensus module and the services.
-    pub control_channel: String,
-    /// The channel from the clients.
-    pub ingress_channel: String,
-    /// The name of the service.
-    pub service_name: String,
-    /// The name of the authenticator.
-    pub authenticator: String,
-    /// The directory of the services' mark files, if it is another one.
-    pub services_cluster_dir: String,
+/// Makes the structure of the header, with its reader and writer, from the table of its fields: numbers,
+/// and texts with the version of the schema that added them. Version and component stand first.
+macro_rules! header {
+    (
+        $(#[$attribute:meta])*
+        $header:ident {
+            $($(#[$number_doc:meta])* $number:ident: $type:ident;)*
+        } + {
+            $($(#[$text_doc:meta])* $text:ident, since $since:literal;)*
+        }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct $header {
+            /// Version of the layout, as `major << 16 | minor << 8 | patch`. It is 0 before the first
+            /// start, and [`VERSION_FAILED`] after a failed one.
+            pub version: i32,
+            /// The component that owns the file.
+            pub component_type: ComponentType,
+            $($(#[$number_doc])* pub $number: $type,)*
+            $($(#[$text_doc])* pub $text: String,)*
+        }
+
+        impl $header {
+            fn read(
+                version: i32,
+                component_type: ComponentType,
+                mut reader: Reader<'_>,
+            ) -> Option<Self> {
+                $(let $number = reader.$type(0, 0);)*
+                let mut text =
+                    |since| Some(String::from_utf8_lossy(reader.data(since)?).into_owned());
+                Some(Self { version, component_type, $($number,)* $($text: text($since)?,)* })
+            }
+
+            fn write(&self, mut writer: Writer<'_>) -> Option<()> {
+                writer.bytes(&HEADER.to_bytes())?;
+                writer.i32(self.version)?;
+                writer.i32(self.component_type as i32)?;
+                $(writer.$type(self.$number)?;)*
+                writer.bytes(&[0; HEADER.block_length as usize - FIELDS_LENGTH])?;
+                $(writer.data(self.$text.as_bytes())?;)*
+                Some(())
+            }
+        }
+    };
+}
+
+header! {
+    /// The header of a mark file.
+    MarkFileHeader {
+        /// The last sign of life in milliseconds since 1970, [`ENDED`] or [`STARTING`].
+        activity_timestamp: i64;
+        /// The start in milliseconds since 1970.
+        start_timestamp: i64;
+        /// The process.
+        pid: i64;
+        /// The term for which a consensus module stands or votes; -1 without an election.
+        candidate_term_id: i64;
+        /// The stream of requests to the archive.
+        archive_stream_id: i32;
+        /// The stream from the consensus module to the services.
+        service_stream_id: i32;
+        /// The stream from the services to the consensus module.
+        consensus_module_stream_id: i32;
+        /// The stream from the clients. -1 for containers.
+        ingress_stream_id: i32;
+        /// The member. -1 for containers before they join a log.
+        member_id: i32;
+        /// The service. -1 for consensus modules.
+        service_id: i32;
+        /// Length of the header in bytes.
+        header_length: i32;
+        /// Length of the error log in bytes.
+        error_buffer_length: i32;
+        /// The cluster.
+        cluster_id: i32;
+    } + {
+        /// The directory of the media driver.
+        aeron_dir, since 0;
+        /// The channel between the consensus module and the services.
+        control_channel, since 0;
+        /// The channel from the clients.
+        ingress_channel, since 0;
+        /// The name of the service.
+        service_name, since 0;
+        /// The name of the authenticator.
+        authenticator, since 0;
+        /// The directory of the services' mark files, if it is another one.
+        services_cluster_dir, since 1;
+    }
 }
 
 /// The reason why bytes are not the header of a mark file.
@@ -155,24 +200,10 @@ impl std::error::Error for MarkFileError {}
 
 impl ComponentType {
     fn from_code(code: i32) -> Result<Self, MarkFileError> {
-        Ok(match code {
-            0 => Self::Unknown,
-            1 => Self::ConsensusModule,
-            2 => Self::Container,
-            3 => Self::Backup,
-            4 => Self::Standby,
-            _ => return Err(MarkFileError::ComponentType(code)),
-        })
-    }
-
-    fn code(self) -> i32 {
-        match self {
-            Self::Unknown => 0,
-            Self::ConsensusModule => 1,
-            Self::Container => 2,
-            Self::Backup => 3,
-            Self::Standby => 4,
-        }
+        [Self::Unknown, Self::ConsensusModule, Self::Container, Self::Backup, Self::Standby]
+            .into_iter()
+            .find(|component_type| *component_type as i32 == code)
+            .ok_or(MarkFileError::ComponentType(code))
     }
 }
 
@@ -198,73 +229,13 @@ impl MarkFileHeader {
             return Err(MarkFileError::Version(version));
         }
         let component_type = ComponentType::from_code(reader.i32(0, 0))?;
-        let mut number = || reader.i64(ENDED, 0);
-        let (activity_timestamp, start_timestamp) = (number(), number());
-        let (pid, candidate_term_id) = (number(), number());
-        let mut number = || reader.i32(-1, 0);
-        let archive_stream_id = number();
-        let service_stream_id = number();
-        let consensus_module_stream_id = number();
-        let ingress_stream_id = number();
-        let (member_id, service_id) = (number(), number());
-        let (header_length, error_buffer_length) = (number(), number());
-        let cluster_id = number();
-        let mut text = |since| {
-            let bytes = reader.data(since).ok_or(truncated)?;
-            Ok(String::from_utf8_lossy(bytes).into_owned())
-        };
-        Ok(Self {
-            version,
-            component_type,
-            activity_timestamp,
-            start_timestamp,
-            pid,
-            candidate_term_id,
-            archive_stream_id,
-            service_stream_id,
-            consensus_module_stream_id,
-            ingress_stream_id,
-            member_id,
-            service_id,
-            header_length,
-            error_buffer_length,
-            cluster_id,
-            aeron_dir: text(0)?,
-            control_channel: text(0)?,
-            ingress_channel: text(0)?,
-            service_name: text(0)?,
-            authenticator: text(0)?,
-            services_cluster_dir: text(1)?,
-        })
+        Self::read(version, component_type, reader).ok_or(truncated)
     }
 
     /// Returns the [`HEADER_LENGTH`] bytes of the header. `None` if the texts are too long.
     pub fn encode(&self) -> Option<Vec<u8>> {
         let mut bytes = vec![0; HEADER_LENGTH];
-        let mut writer = Writer::new(&mut bytes);
-        writer.bytes(&HEADER.to_bytes())?;
-        writer.i32(self.version)?;
-        writer.i32(self.component_type.code())?;
-        writer.i64(self.activity_timestamp)?;
-        writer.i64(self.start_timestamp)?;
-        writer.i64(self.pid)?;
-        writer.i64(self.candidate_term_id)?;
-        writer.i32(self.archive_stream_id)?;
-        writer.i32(self.service_stream_id)?;
-        writer.i32(self.consensus_module_stream_id)?;
-        writer.i32(self.ingress_stream_id)?;
-        writer.i32(self.member_id)?;
-        writer.i32(self.service_id)?;
-        writer.i32(self.header_length)?;
-        writer.i32(self.error_buffer_length)?;
-        writer.i32(self.cluster_id)?;
-        writer.bytes(&[0; HEADER.block_length as usize - FIELDS_LENGTH])?;
-        writer.data(self.aeron_dir.as_bytes())?;
-        writer.data(self.control_channel.as_bytes())?;
-        writer.data(self.ingress_channel.as_bytes())?;
-        writer.data(self.service_name.as_bytes())?;
-        writer.data(self.authenticator.as_bytes())?;
-        writer.data(self.services_cluster_dir.as_bytes())?;
+        self.write(Writer::new(&mut bytes))?;
         Some(bytes)
     }
 }

@@ -99,7 +99,28 @@ macro_rules! messages {
                     bytes
                 }
             }
+
+            fixed_length! { $name $(<$lifetime>)? }
         )*
+
+        /// Any message of the table.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Message<'a> {
+            $($name($name $(<$lifetime>)?),)*
+            Unknown,
+        }
+
+        impl<'a> Message<'a> {
+            /// Decodes the bytes behind a header. Returns `None` for a truncated message. The caller
+            /// has checked the schema.
+            #[inline]
+            pub(crate) fn decode(header: MessageHeader, body: &'a [u8]) -> Option<Self> {
+                Some(match header.template_id {
+                    $($template_id => Self::$name($name::decode(header, body)?),)*
+                    _ => Self::Unknown,
+                })
+            }
+        }
 
         /// The layouts of all messages.
         pub const LAYOUTS: &[Layout] = &[$($name::LAYOUT,)*];
@@ -143,6 +164,25 @@ macro_rules! messages {
     };
 }
 
+/// Adds the encoding of a message without variable data, whose length is always the same.
+macro_rules! fixed_length {
+    ($name:ident <$lifetime:lifetime>) => {};
+    ($name:ident) => {
+        impl $name {
+            /// Length of the encoded message in bytes, with its header.
+            pub const LENGTH: usize = MessageHeader::LENGTH + Self::BLOCK_LENGTH as usize;
+
+            /// Returns the encoded message with its header.
+            pub fn to_bytes(&self) -> [u8; Self::LENGTH] {
+                let mut bytes = [0; Self::LENGTH];
+                // The array is as long as the message.
+                let _ = self.encode(&mut bytes);
+                bytes
+            }
+        }
+    };
+}
+
 macro_rules! or_default {
     ($default:expr) => {
         $default
@@ -161,4 +201,4 @@ macro_rules! field_kind {
     };
 }
 
-pub(super) use {field_kind, messages, or_default};
+pub(super) use {field_kind, fixed_length, messages, or_default};

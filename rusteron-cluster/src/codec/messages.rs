@@ -3,7 +3,7 @@
 use crate::codec::fields::{DataKind, DataLayout, FieldKind, FieldLayout, Layout};
 use crate::codec::fields::{MessageHeader, SCHEMA_ID, SCHEMA_VERSION};
 use crate::codec::fields::{Reader, Writer};
-use crate::codec::message_table::{field_kind, messages, or_default};
+use crate::codec::message_table::{field_kind, fixed_length, messages, or_default};
 
 messages! {
     /// Stands before the payload of every application message, in both directions.
@@ -315,6 +315,20 @@ messages! {
     }
 }
 
+/// Decodes a whole message. Returns it with the bytes behind the sender's block: the payload of a
+/// [`SessionMessageHeader`]. The text of an error says why there is no message.
+#[cfg(feature = "service")]
+pub(crate) fn parse(message: &[u8]) -> Result<(Message<'_>, &[u8]), String> {
+    let (header, body) = MessageHeader::split(message)
+        .ok_or_else(|| format!("a message of {} bytes, without a header", message.len()))?;
+    if header.schema_id != SCHEMA_ID {
+        return Err(format!("schema {}: expected {SCHEMA_ID}", header.schema_id));
+    }
+    let message = Message::decode(header, body)
+        .ok_or_else(|| format!("message {} is truncated", header.template_id))?;
+    Ok((message, body.get(usize::from(header.block_length)..).unwrap_or_default()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -433,6 +447,29 @@ mod tests {
         let event = event(&empty).expect("a message");
         assert_eq!((event.cluster_session_id, event.code, event.version), (i64::MIN, i32::MIN, 0));
         assert_eq!(event.detail, b"x");
+    }
+
+    #[cfg(feature = "service")]
+    #[test]
+    fn payload_begins_behind_the_senders_block() {
+        let block: Vec<u8> = [1_i64, 7, 99, -1].iter().flat_map(|x| x.to_le_bytes()).collect();
+        let mut bytes = message(1, 18, &block, &[]);
+        bytes.extend(b"payload");
+        let header =
+            SessionMessageHeader { leadership_term_id: 1, cluster_session_id: 7, timestamp: 99 };
+        let expected = (Message::SessionMessageHeader(header), &b"payload"[..]);
+        assert_eq!(parse(&bytes), Ok(expected));
+        assert!(parse(&bytes[..39]).is_err());
+    }
+
+    #[cfg(feature = "service")]
+    #[test]
+    fn foreign_and_unknown_messages() {
+        let mut bytes = message(43, 17, &[], &[]);
+        assert_eq!(parse(&bytes), Ok((Message::Unknown, &[][..])));
+        bytes[4] = 101;
+        assert!(parse(&bytes).is_err());
+        assert!(parse(&[1, 2, 3]).is_err());
     }
 
     #[test]

@@ -19,6 +19,9 @@ pub mod recording_log;
 pub use fields::{
     DataKind, DataLayout, FieldKind, FieldLayout, Layout, MessageHeader, SCHEMA_ID, SCHEMA_VERSION,
 };
+pub(crate) use messages::Message;
+#[cfg(feature = "service")]
+pub(crate) use messages::parse;
 pub use messages::{
     AdminRequest, AdminResponse, CancelTimer, Challenge, ChallengeResponse, ClientSession,
     CloseSession, ClusterActionRequest, JoinLog, LAYOUTS, NewLeaderEvent, NewLeadershipTermEvent,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::OfferError;
 
-use crate::codec::{self, MessageHeader};
+use crate::codec;
 use crate::service::error::TerminationCause;
 use crate::service::network::Network;
 
@@ -88,18 +88,13 @@ impl AckLedger {
             service_id: self.service_id,
         };
         self.next_id += 1;
-        let mut bytes = [0; LENGTH];
-        // The array is as long as the message.
-        let _ = message.encode(&mut bytes);
         let attempts = match ack {
             Ack::Terminated => TERMINATION_ATTEMPTS,
             _ => usize::MAX,
         };
-        send_all(network, &[IoSlice::new(&bytes)], attempts, on_idle)
+        send_all(network, &[IoSlice::new(&message.to_bytes())], attempts, on_idle)
     }
 }
-
-const LENGTH: usize = MessageHeader::LENGTH + codec::ServiceAck::BLOCK_LENGTH as usize;
 
 /// Offers a message to the consensus module until it is accepted, up to a number of attempts.
 pub(crate) fn send_all(
@@ -139,7 +134,7 @@ mod tests {
     use rusteron_client::CloseCause;
 
     use super::*;
-    use crate::service::script::Script;
+    use crate::service::tests::Script;
 
     #[test]
     fn ids_have_no_gap_under_back_pressure() {

@@ -7,15 +7,13 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::{BufferClaim, OfferError, Position};
 
-use crate::codec::{self, MessageHeader};
+use crate::codec;
 use crate::service::cluster::State;
 use crate::service::error::{NotSent, ServiceError, ServiceResult, TerminationCause};
 use crate::service::network::Network;
 use crate::service::session::{HEADER_LENGTH, SessionInfo};
 use crate::service::types::Role;
-
-/// Slices of a message, with the header, that need no allocation.
-const PARTS_ON_STACK: usize = 8;
+use crate::stream::offer_behind;
 
 /// Attempts of a request to close a session.
 const CLOSE_ATTEMPTS: usize = 3;
@@ -115,7 +113,7 @@ impl<'a> ClientSession<'a> {
         self.offer_parts(&[IoSlice::new(message)])
     }
 
-    /// Offers one message whose bytes lie in several slices, once. More than seven slices
+    /// Offers one message whose bytes lie in several slices, once. More than 15 slices
     /// allocate.
     ///
     /// # Errors
@@ -126,19 +124,8 @@ impl<'a> ClientSession<'a> {
             return Ok(Sent::Mocked);
         }
         let header = self.header();
-        let publication = self.info.publication().ok_or(OfferError::NotConnected)?;
-        let sent = if parts.len() < PARTS_ON_STACK {
-            let mut all = [IoSlice::new(&header); PARTS_ON_STACK];
-            for (target, part) in all[1..].iter_mut().zip(parts) {
-                *target = IoSlice::new(part);
-            }
-            publication.offer_parts(&all[..=parts.len()])
-        } else {
-            let parts = parts.iter().map(|part| IoSlice::new(part));
-            let all: Vec<_> = [IoSlice::new(&header)].into_iter().chain(parts).collect();
-            publication.offer_parts(&all)
-        };
-        Ok(Sent::At(sent?))
+        let mut publication = self.info.publication().ok_or(OfferError::NotConnected)?;
+        Ok(Sent::At(offer_behind(&header, &mut publication, parts)?))
     }
 
     /// Claims a range for a message of `length` bytes to the client, once. The message is written
@@ -188,11 +175,9 @@ impl<'a> ClientSession<'a> {
         if self.info.is_closing() {
             return Ok(true);
         }
-        let mut bytes = [0; MessageHeader::LENGTH + codec::CloseSession::BLOCK_LENGTH as usize];
-        // The array is as long as the message.
-        let _ = codec::CloseSession { cluster_session_id: self.info.id() }.encode(&mut bytes);
+        let request = codec::CloseSession { cluster_session_id: self.info.id() }.to_bytes();
         for _ in 0..CLOSE_ATTEMPTS {
-            if self.network.offer(&[IoSlice::new(&bytes)]).is_ok() {
+            if self.network.offer(&[IoSlice::new(&request)]).is_ok() {
                 self.info.set_closing(true);
                 return Ok(true);
             }
@@ -209,20 +194,13 @@ impl<'a> ClientSession<'a> {
     }
 
     fn header(&self) -> [u8; HEADER_LENGTH] {
-        session_header(self.leadership_term_id, self.info.id(), self.time)
+        let header = codec::SessionMessageHeader {
+            leadership_term_id: self.leadership_term_id,
+            cluster_session_id: self.info.id(),
+            timestamp: self.time,
+        };
+        header.to_bytes()
     }
-}
-
-pub(crate) fn session_header(
-    leadership_term_id: i64,
-    cluster_session_id: i64,
-    timestamp: i64,
-) -> [u8; HEADER_LENGTH] {
-    let mut bytes = [0; HEADER_LENGTH];
-    let header = codec::SessionMessageHeader { leadership_term_id, cluster_session_id, timestamp };
-    // The array is as long as the header.
-    let _ = header.encode(&mut bytes);
-    bytes
 }
 
 impl Deref for ClientSession<'_> {

@@ -5,9 +5,9 @@ use std::ops::{Deref, DerefMut};
 
 use rusteron_client::Aeron;
 
-use crate::codec::{self, MessageHeader};
+use crate::codec;
 use crate::service::ack_ledger::send_all;
-use crate::service::client_session::{ClientSession, session_header};
+use crate::service::client_session::ClientSession;
 use crate::service::error::{NotSent, ServiceError, ServiceResult, TerminationCause};
 use crate::service::message_claim::MessageClaim;
 use crate::service::network::Network;
@@ -303,7 +303,12 @@ impl<'a> Cluster<'a> {
     fn service_message_header(&self) -> [u8; HEADER_LENGTH] {
         let state = &self.lifecycle.state;
         // The consensus module writes the real header over it. The service id is all that counts.
-        session_header(state.leadership_term_id, state.service_id.into(), 0)
+        let header = codec::SessionMessageHeader {
+            leadership_term_id: state.leadership_term_id,
+            cluster_session_id: state.service_id.into(),
+            timestamp: 0,
+        };
+        header.to_bytes()
     }
 
     fn send(&mut self, message: &[u8]) -> ServiceResult {
@@ -325,24 +330,15 @@ fn check_length(length: usize, max_length: usize) -> Result<(), NotSent> {
     }
 }
 
-const TIMER_LENGTH: usize = MessageHeader::LENGTH + codec::ScheduleTimer::BLOCK_LENGTH as usize;
-const CANCELLATION_LENGTH: usize =
-    MessageHeader::LENGTH + codec::CancelTimer::BLOCK_LENGTH as usize;
-
-fn timer(correlation_id: i64, deadline: i64) -> ServiceResult<[u8; TIMER_LENGTH]> {
+fn timer(correlation_id: i64, deadline: i64) -> ServiceResult<[u8; codec::ScheduleTimer::LENGTH]> {
     check("correlation_id", correlation_id)?;
     check("deadline", deadline)?;
-    let mut bytes = [0; TIMER_LENGTH];
-    // The array is as long as the message; so is the next one.
-    let _ = codec::ScheduleTimer { correlation_id, deadline }.encode(&mut bytes);
-    Ok(bytes)
+    Ok(codec::ScheduleTimer { correlation_id, deadline }.to_bytes())
 }
 
-fn cancellation(correlation_id: i64) -> ServiceResult<[u8; CANCELLATION_LENGTH]> {
+fn cancellation(correlation_id: i64) -> ServiceResult<[u8; codec::CancelTimer::LENGTH]> {
     check("correlation_id", correlation_id)?;
-    let mut bytes = [0; CANCELLATION_LENGTH];
-    let _ = codec::CancelTimer { correlation_id }.encode(&mut bytes);
-    Ok(bytes)
+    Ok(codec::CancelTimer { correlation_id }.to_bytes())
 }
 
 /// The consensus module uses the greatest number as a mark.

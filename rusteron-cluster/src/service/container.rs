@@ -374,13 +374,9 @@ impl Io {
 impl<S: ClusteredService> Agent for ServiceAgent<S> {
     /// Does one duty cycle. The end in order, by the consensus module, is no error.
     fn do_work(&mut self) -> Result<usize, AgentError> {
-        Self::do_work(self).map_err(|cause| match cause {
-            TerminationCause::Stopped
-            | TerminationCause::ServiceTerminated
-            | TerminationCause::ConsensusModuleTerminated { is_expected: true, .. } => {
-                AgentError::terminate()
-            }
-            cause => AgentError::from(cause),
+        Self::do_work(self).map_err(|cause| match cause.is_failure() {
+            true => AgentError::from(cause),
+            false => AgentError::terminate(),
         })
     }
 

@@ -18,16 +18,18 @@
 use std::fmt::Display;
 use std::time::Instant;
 
-use crate::codec;
+use crate::codec::{self, Message};
 use crate::service::ack_ledger::{Ack, AckLedger};
 use crate::service::cluster::{Cluster, Lifecycle, State};
 use crate::service::clustered_service::ClusteredService;
 use crate::service::context::AppVersionValidator;
 use crate::service::error::{ErrorPolicy, ServiceError, ServiceResult, TerminationCause, caught};
-use crate::service::event::{ControlEvent, JoinLog, LogEvent};
+use crate::service::log::JoinLog;
 use crate::service::network::Network;
 use crate::service::session::SessionInfo;
-use crate::service::types::{AppVersion, CloseReason, MessageSource, Role, SessionMessage};
+use crate::service::types::{
+    AppVersion, CloseReason, LeadershipTerm, MessageSource, Role, SessionMessage,
+};
 
 pub(crate) use snapshot::Recovery;
 
@@ -45,12 +47,6 @@ pub(crate) struct Settings {
     pub(crate) error_policy: ErrorPolicy,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Termination {
-    log_position: i64,
-    is_ack_required: bool,
-}
-
 /// The state machine of a container: events in, calls of the service and acknowledgements out.
 ///
 /// An error of a method ends the container.
@@ -66,7 +62,7 @@ pub(crate) struct Core<S> {
     next_log: Option<JoinLog>,
     /// The present log ends here.
     max_log_position: i64,
-    termination: Option<Termination>,
+    termination: Option<codec::ServiceTerminationPosition>,
     requested_ack: Option<i64>,
 }
 
@@ -115,21 +111,25 @@ impl<S: ClusteredService> Core<S> {
         network: &mut dyn Network,
         message: &[u8],
     ) -> Result<(), TerminationCause> {
-        match ControlEvent::decode(message) {
-            Ok(ControlEvent::JoinLog(join)) => {
+        let decoded = codec::parse(message).and_then(|(message, _)| match message {
+            Message::JoinLog(join) => {
+                let join = JoinLog::new(&join)?;
                 self.max_log_position = join.log_position;
                 self.next_log = Some(join);
+                Ok(())
             }
-            Ok(ControlEvent::Terminate { log_position, is_ack_required }) => {
-                self.termination = Some(Termination { log_position, is_ack_required });
+            Message::ServiceTerminationPosition(end) => {
+                self.termination = Some(end);
+                Ok(())
             }
-            Ok(ControlEvent::RequestAck { log_position }) => {
-                self.requested_ack = Some(log_position);
+            Message::RequestServiceAck(request) => {
+                self.requested_ack = Some(request.log_position);
+                Ok(())
             }
-            Ok(ControlEvent::Ignored) => {}
-            Err(error) => return self.on_malformed(network, "of the consensus module", &error),
-        }
-        Ok(())
+            // Answers to tools arrive on the same stream.
+            _ => Ok(()),
+        });
+        decoded.or_else(|error| self.on_malformed(network, "of the consensus module", &error))
     }
 
     /// Ends the service, or acknowledges, if the position for that was reached.
@@ -147,7 +147,8 @@ impl<S: ClusteredService> Core<S> {
                 ));
             }
             self.terminate(network);
-            if end.is_ack_required {
+            // Senders before version 17 have no such field, and wait for the acknowledgement.
+            if end.ack_required != 0 {
                 self.acknowledge(network, Ack::Terminated)?;
             }
             return Err(TerminationCause::ConsensusModuleTerminated { log_position, is_expected });
@@ -237,40 +238,37 @@ impl<S: ClusteredService> Core<S> {
         position: i64,
         message: &[u8],
     ) -> Result<(), TerminationCause> {
-        match LogEvent::decode(message) {
-            Ok(LogEvent::Message { session_id, timestamp, payload }) => {
+        let (event, payload) = match codec::parse(message) {
+            Ok(parsed) => parsed,
+            Err(error) => return self.on_malformed(network, "of the log", &error),
+        };
+        match event {
+            Message::SessionMessageHeader(header) => {
+                let timestamp = header.timestamp;
                 self.advance(position, timestamp);
-                let source = MessageSource::from_session_id(session_id);
+                let source = MessageSource::from_session_id(header.cluster_session_id);
                 let message = SessionMessage { source, timestamp, payload };
                 self.call(network, "on_session_message", |service, cluster| {
                     service.on_session_message(cluster, &message)
                 })
             }
-            Ok(LogEvent::Timer { correlation_id, timestamp }) => {
-                self.advance(position, timestamp);
+            Message::TimerEvent(timer) => {
+                self.advance(position, timer.timestamp);
                 self.call(network, "on_timer_event", |service, cluster| {
-                    service.on_timer_event(cluster, correlation_id, timestamp)
+                    service.on_timer_event(cluster, timer.correlation_id, timer.timestamp)
                 })
             }
-            Ok(LogEvent::SessionOpen(event)) => self.on_session_open(network, position, &event),
-            Ok(LogEvent::SessionClose(event)) => self.on_session_close(network, position, &event),
-            Ok(LogEvent::Snapshot {
-                log_position,
-                leadership_term_id,
-                timestamp,
-                is_standby_only,
-            }) => {
-                self.advance(log_position, timestamp);
-                if is_standby_only && !self.is_standby {
+            Message::SessionOpenEvent(event) => self.on_session_open(network, position, &event),
+            Message::SessionCloseEvent(event) => self.on_session_close(network, position, &event),
+            Message::ClusterActionRequest(request) => {
+                self.advance(request.log_position, request.timestamp);
+                if !wants_snapshot(&request, self.is_standby) {
                     return Ok(());
                 }
-                self.take_snapshot(network, leadership_term_id)
+                self.take_snapshot(network, request.leadership_term_id)
             }
-            Ok(LogEvent::Action { log_position, timestamp }) => {
-                self.advance(log_position, timestamp);
-                Ok(())
-            }
-            Ok(LogEvent::NewTerm(term)) => {
+            Message::NewLeadershipTermEvent(event) => {
+                let term = LeadershipTerm::new(&event);
                 self.check_app_version(term.app_version, false)?;
                 self.advance(term.log_position, term.timestamp);
                 self.state.leadership_term_id = term.leadership_term_id;
@@ -279,8 +277,7 @@ impl<S: ClusteredService> Core<S> {
                     service.on_new_leadership_term(cluster, &term)
                 })
             }
-            Ok(LogEvent::Ignored) => Ok(()),
-            Err(error) => self.on_malformed(network, "of the log", &error),
+            _ => Ok(()),
         }
     }
 
@@ -446,6 +443,15 @@ impl<S: ClusteredService> Core<S> {
     pub(crate) fn close(&mut self) {
         self.disconnect_sessions();
     }
+}
+
+/// Returns whether an action asks a member for a snapshot. Services take no other actions.
+pub(crate) fn wants_snapshot(request: &codec::ClusterActionRequest, is_standby: bool) -> bool {
+    const SNAPSHOT: i32 = 2;
+    const STANDBY: i32 = 1;
+    // Senders before version 11 have no flags.
+    let is_for_all = matches!(request.flags, 0 | i32::MIN);
+    request.action == SNAPSHOT && (is_for_all || is_standby && request.flags & STANDBY != 0)
 }
 
 /// Records the failure of a callback, and ends the container if the policy says so.

@@ -2,12 +2,46 @@
 
 use rusteron_client::{Aeron, Position, Registration, Subscription, UncheckedChannel};
 
-use crate::channel::with_parameter;
+use crate::codec;
 use crate::service::clustered_service::ClusteredService;
 use crate::service::core::Core;
 use crate::service::error::TerminationCause;
-use crate::service::event::JoinLog;
 use crate::service::network::Network;
+use crate::service::types::Role;
+use crate::stream::{poll_or_request, with_parameter};
+
+/// A request to join a log.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct JoinLog {
+    pub(crate) log_position: i64,
+    pub(crate) max_log_position: i64,
+    pub(crate) member_id: i32,
+    pub(crate) session_id: i32,
+    pub(crate) stream_id: i32,
+    pub(crate) is_startup: bool,
+    pub(crate) role: Role,
+    pub(crate) is_standby: bool,
+    pub(crate) channel: String,
+}
+
+impl JoinLog {
+    /// The text of an error says why the request is malformed.
+    pub(crate) fn new(join: &codec::JoinLog<'_>) -> Result<Self, String> {
+        let role = Role::from_code(join.role)
+            .ok_or_else(|| format!("role {} in a request to join a log", join.role))?;
+        Ok(Self {
+            log_position: join.log_position,
+            max_log_position: join.max_log_position,
+            member_id: join.member_id,
+            session_id: join.log_session_id,
+            stream_id: join.log_stream_id,
+            is_startup: join.is_startup == 1,
+            role,
+            is_standby: join.is_standby == 1,
+            channel: String::from_utf8_lossy(join.log_channel).into_owned(),
+        })
+    }
+}
 
 /// The log that a container reads, from the request to join it to its end.
 #[derive(Debug)]
@@ -59,7 +93,10 @@ impl Log {
     ) -> Result<usize, TerminationCause> {
         let Self::Joining(joining) = self else { return Ok(0) };
         if joining.subscription.is_none() {
-            match joining.register(aeron) {
+            let Joining { join, channel, registration, .. } = &mut **joining;
+            let request =
+                || aeron.async_add_subscription(UncheckedChannel(channel), join.stream_id);
+            match poll_or_request(registration, request) {
                 Ok(subscription) => joining.subscription = subscription,
                 // Temporary, or the consensus module will send another request.
                 Err(error) => joining.record(network, &error),
@@ -126,19 +163,6 @@ impl Log {
 }
 
 impl Joining {
-    fn register(&mut self, aeron: &Aeron) -> Result<Option<Subscription>, rusteron_client::Error> {
-        let mut registration = match self.registration.take() {
-            Some(registration) => registration,
-            None => aeron
-                .async_add_subscription(UncheckedChannel(&self.channel), self.join.stream_id)?,
-        };
-        let subscription = registration.poll()?;
-        if subscription.is_none() {
-            self.registration = Some(registration);
-        }
-        Ok(subscription)
-    }
-
     fn record(&mut self, network: &mut dyn Network, error: &rusteron_client::Error) {
         let text = format!("the log cannot be joined, retrying: {}: {error}", self.channel);
         if self.failure != text {

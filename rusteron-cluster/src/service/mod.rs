@@ -26,18 +26,17 @@ mod context;
 mod core;
 mod counters;
 mod error;
-mod event;
 mod files;
 mod log;
 pub mod mark_file;
 mod message_claim;
 mod network;
 mod replay;
-#[cfg(test)]
-mod script;
 mod session;
 mod snapshot_reader;
 mod snapshot_writer;
+#[cfg(test)]
+mod tests;
 mod ticker;
 mod types;
 

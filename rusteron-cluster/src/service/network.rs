@@ -10,7 +10,6 @@ use rusteron_client::{
     Aeron, ExclusivePublication, OfferError, Position, Publication, Subscription, UncheckedChannel,
 };
 
-use crate::channel::with_parameter;
 use crate::service::context::ServiceContext;
 use crate::service::counters::Monitor;
 use crate::service::error::TerminationCause;
@@ -19,6 +18,7 @@ use crate::service::message_claim::Claim;
 use crate::service::snapshot_reader::{OnMessage, SnapshotSource};
 use crate::service::snapshot_writer::{SnapshotError, SnapshotSink};
 use crate::service::ticker::Ticker;
+use crate::stream::with_parameter;
 
 /// The outside of a container's state machine. Tests have a scripted one.
 pub(crate) trait Network {

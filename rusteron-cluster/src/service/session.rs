@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use rusteron_client::{ChannelUri, Media, Publication};
 
-use crate::codec::{MessageHeader, SessionMessageHeader};
+use crate::codec::SessionMessageHeader;
 use crate::service::network::Network;
 
 /// Length of the header before each message.
-pub(crate) const HEADER_LENGTH: usize =
-    MessageHeader::LENGTH + SessionMessageHeader::BLOCK_LENGTH as usize;
+pub(crate) const HEADER_LENGTH: usize = SessionMessageHeader::LENGTH;
 
 /// Aeron's default MTU, in bytes.
 const DEFAULT_MTU: usize = 1408;

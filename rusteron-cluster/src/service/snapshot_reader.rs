@@ -1,14 +1,15 @@
 //! Reading a snapshot.
 
-use std::fmt;
 use std::io;
 
 use rusteron_client::Action;
 
-use crate::codec::{self, MessageHeader, SCHEMA_ID};
-use crate::service::error::{ServiceError, ServiceResult};
+use crate::codec::{self, Message};
+#[cfg(doc)]
+use crate::service::error::ServiceError;
+use crate::service::error::ServiceResult;
 use crate::service::session::{SessionInfo, Sessions};
-use crate::service::snapshot_writer::SnapshotError;
+use crate::service::snapshot_writer::{SnapshotError, unless_failed};
 use crate::service::types::{AppVersion, ClusterTimeUnit};
 
 /// The kind of snapshot of a service; 1 is the consensus module's.
@@ -36,7 +37,9 @@ pub(crate) trait SnapshotSource {
 
     /// Called after each poll; idles without work. Fails if the replay has ended early, or the
     /// container ends.
-    fn idle(&mut self, work_count: usize) -> Result<(), SnapshotError>;
+    fn idle(&mut self, _work_count: usize) -> Result<(), SnapshotError> {
+        Ok(())
+    }
 }
 
 /// Reads the state of a service from a snapshot.
@@ -132,21 +135,15 @@ impl<'a> SnapshotReader<'a> {
         &mut self,
         handler: &mut OnMessage<'_>,
         fragment_limit: usize,
-    ) -> Result<usize, Failed> {
-        if self.failure.is_none() {
-            let Self { source, .. } = self;
-            let polled = source.poll(handler, fragment_limit).and_then(|fragments| {
-                if !source.is_at_end() {
-                    source.idle(fragments)?;
-                }
-                Ok(fragments)
-            });
-            match polled {
-                Ok(fragments) => return Ok(fragments),
-                Err(error) => self.failure = Some(error),
+    ) -> Result<usize, SnapshotError> {
+        let source = &mut *self.source;
+        unless_failed(&mut self.failure, "the snapshot cannot be read", || {
+            let fragments = source.poll(handler, fragment_limit)?;
+            if !source.is_at_end() {
+                source.idle(fragments)?;
             }
-        }
-        Err(Failed(self.failure.as_ref().map_or_else(String::new, ToString::to_string)))
+            Ok(fragments)
+        })
     }
 
     /// Returns the failure of reading, if there was one.
@@ -154,18 +151,6 @@ impl<'a> SnapshotReader<'a> {
         self.failure.map_or(Ok(()), Err)
     }
 }
-
-/// The snapshot cannot be read; the reader has the reason.
-#[derive(Debug)]
-struct Failed(String);
-
-impl fmt::Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the snapshot cannot be read: {}", self.0)
-    }
-}
-
-impl std::error::Error for Failed {}
 
 /// Joins the messages to a stream of bytes.
 impl io::Read for SnapshotReader<'_> {
@@ -197,12 +182,6 @@ impl io::Read for SnapshotReader<'_> {
 }
 
 rusteron_core::impl_debug!(SnapshotReader<'_>: failure);
-
-impl From<SnapshotError> for ServiceError {
-    fn from(error: SnapshotError) -> Self {
-        Self::failed(error.to_string())
-    }
-}
 
 /// The container's own part of a snapshot, before the service's.
 #[derive(Debug)]
@@ -236,35 +215,27 @@ pub(crate) fn read_head(source: &mut dyn SnapshotSource) -> Result<SnapshotHead,
 
 /// Returns whether this was the last message of the head.
 fn on_head_message(head: &mut Option<SnapshotHead>, message: &[u8]) -> Result<bool, String> {
-    let (header, body) = MessageHeader::split(message)
-        .ok_or_else(|| format!("a message of {} bytes in the snapshot", message.len()))?;
-    if header.schema_id != SCHEMA_ID {
-        return Err(format!("schema {} in the snapshot: expected {SCHEMA_ID}", header.schema_id));
-    }
-    let truncated = || format!("message {} of the snapshot is truncated", header.template_id);
-    match (header.template_id, head) {
-        (codec::SnapshotMarker::TEMPLATE_ID, head) => {
-            let marker = codec::SnapshotMarker::decode(header, body).ok_or_else(truncated)?;
-            if marker.type_id != SERVICE_SNAPSHOT {
-                return Err(format!("a snapshot of type {}: not of a service", marker.type_id));
-            }
-            match (marker.mark, &head) {
-                (BEGIN, None) => {
-                    *head = Some(SnapshotHead {
-                        time_unit: ClusterTimeUnit::from_code(marker.time_unit),
-                        app_version: AppVersion::from_code(marker.app_version),
-                        sessions: Sessions::new(),
-                    });
-                    Ok(false)
-                }
-                (BEGIN, Some(_)) => Err("the snapshot begins twice".to_owned()),
-                (END, None) => Err("the snapshot ends before it begins".to_owned()),
-                (END, Some(_)) => Ok(true),
-                _ => Ok(false),
-            }
+    let (message, _) =
+        codec::parse(message).map_err(|error| format!("in the snapshot: {error}"))?;
+    match (message, head) {
+        (Message::SnapshotMarker(marker), _) if marker.type_id != SERVICE_SNAPSHOT => {
+            Err(format!("a snapshot of type {}: not of a service", marker.type_id))
         }
-        (codec::ClientSession::TEMPLATE_ID, Some(head)) => {
-            let session = codec::ClientSession::decode(header, body).ok_or_else(truncated)?;
+        (Message::SnapshotMarker(marker), head) => match (marker.mark, &head) {
+            (BEGIN, None) => {
+                *head = Some(SnapshotHead {
+                    time_unit: ClusterTimeUnit::from_code(marker.time_unit),
+                    app_version: AppVersion::from_code(marker.app_version),
+                    sessions: Sessions::new(),
+                });
+                Ok(false)
+            }
+            (BEGIN, Some(_)) => Err("the snapshot begins twice".to_owned()),
+            (END, None) => Err("the snapshot ends before it begins".to_owned()),
+            (END, Some(_)) => Ok(true),
+            _ => Ok(false),
+        },
+        (Message::ClientSession(session), Some(head)) => {
             let id = session.cluster_session_id;
             let info = SessionInfo::new(
                 id,
@@ -275,7 +246,7 @@ fn on_head_message(head: &mut Option<SnapshotHead>, message: &[u8]) -> Result<bo
             head.sessions.insert(id, info);
             Ok(false)
         }
-        (codec::ClientSession::TEMPLATE_ID, None) => {
+        (Message::ClientSession(_), None) => {
             Err("a session before the beginning of the snapshot".to_owned())
         }
         _ => Ok(false),

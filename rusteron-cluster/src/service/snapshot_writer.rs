@@ -13,11 +13,17 @@ pub(crate) trait SnapshotSink {
     fn max_message_length(&self) -> usize;
     fn max_payload_length(&self) -> usize;
     /// Called after each accepted offer. Fails if the container ends.
-    fn tick(&mut self) -> Result<(), SnapshotError>;
+    fn tick(&mut self) -> Result<(), SnapshotError> {
+        Ok(())
+    }
     /// Idles. Fails if the recording has ended, or the container ends.
-    fn idle(&mut self) -> Result<(), SnapshotError>;
+    fn idle(&mut self) -> Result<(), SnapshotError> {
+        Ok(())
+    }
     /// Fails if the archive has reported an error. The report can come later than its effect.
-    fn check(&mut self) -> Result<(), SnapshotError>;
+    fn check(&mut self) -> Result<(), SnapshotError> {
+        Ok(())
+    }
 }
 
 /// The reason why there is no snapshot.
@@ -36,6 +42,25 @@ impl fmt::Display for SnapshotError {
             Self::End(cause) => cause.fmt(f),
         }
     }
+}
+
+impl std::error::Error for SnapshotError {}
+
+/// Runs a step of a snapshot, unless an earlier one has failed. Keeps the failure, and returns its
+/// text behind `context`.
+pub(crate) fn unless_failed<T>(
+    failure: &mut Option<SnapshotError>,
+    context: &str,
+    step: impl FnOnce() -> Result<T, SnapshotError>,
+) -> Result<T, SnapshotError> {
+    if failure.is_none() {
+        match step() {
+            Ok(value) => return Ok(value),
+            Err(error) => *failure = Some(error),
+        }
+    }
+    let error = failure.as_ref().map_or_else(String::new, ToString::to_string);
+    Err(SnapshotError::Failed(format!("{context}: {error}")))
 }
 
 /// Writes the state of a service into a snapshot.
@@ -80,7 +105,7 @@ impl<'a> SnapshotWriter<'a> {
     /// ends. There will be no snapshot then.
     pub fn offer(&mut self, message: &[u8]) -> ServiceResult {
         self.flush_buffer()?;
-        Ok(write(self.sink, &mut self.failure, message)?)
+        Ok(self.write(message)?)
     }
 
     /// Length of the longest message in bytes.
@@ -88,12 +113,19 @@ impl<'a> SnapshotWriter<'a> {
         self.sink.max_message_length()
     }
 
-    fn flush_buffer(&mut self) -> Result<(), Failed> {
+    fn write(&mut self, message: &[u8]) -> Result<(), SnapshotError> {
+        let step = || offer_all(self.sink, message);
+        unless_failed(&mut self.failure, "the snapshot has failed", step)
+    }
+
+    fn flush_buffer(&mut self) -> Result<(), SnapshotError> {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        let written = write(self.sink, &mut self.failure, &self.buffer);
-        self.buffer.clear();
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let written = self.write(&buffer);
+        buffer.clear();
+        self.buffer = buffer;
         written
     }
 
@@ -103,32 +135,6 @@ impl<'a> SnapshotWriter<'a> {
         let _ = self.flush_buffer();
         self.failure.map_or(Ok(()), Err)
     }
-}
-
-/// The snapshot has failed; the writer has the reason.
-#[derive(Debug)]
-struct Failed(String);
-
-impl fmt::Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the snapshot has failed: {}", self.0)
-    }
-}
-
-impl std::error::Error for Failed {}
-
-fn write(
-    sink: &mut dyn SnapshotSink,
-    failure: &mut Option<SnapshotError>,
-    message: &[u8],
-) -> Result<(), Failed> {
-    if failure.is_none() {
-        match offer_all(sink, message) {
-            Ok(()) => return Ok(()),
-            Err(error) => *failure = Some(error),
-        }
-    }
-    Err(Failed(failure.as_ref().map_or_else(String::new, ToString::to_string)))
 }
 
 /// Offers a message until it is accepted.
@@ -182,7 +188,7 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
-    use crate::service::script::Sink;
+    use crate::service::tests::Sink;
 
     #[test]
     fn stream_becomes_messages() {

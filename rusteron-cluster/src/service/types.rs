@@ -1,26 +1,25 @@
 //! Small types of the log.
 
+use crate::codec;
+
 /// The role of a member in its cluster.
 ///
 /// Corresponds to `io.aeron.cluster.service.Cluster.Role`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Follows a leader. The answers of its services are dropped.
-    Follower,
+    Follower = 0,
     /// Stands for election.
-    Candidate,
+    Candidate = 1,
     /// Leads: appends to the log, and its services answer clients.
-    Leader,
+    Leader = 2,
 }
 
 impl Role {
     pub(crate) fn from_code(code: i32) -> Option<Self> {
-        match code {
-            0 => Some(Self::Follower),
-            1 => Some(Self::Candidate),
-            2 => Some(Self::Leader),
-            _ => None,
-        }
+        [Self::Follower, Self::Candidate, Self::Leader]
+            .into_iter()
+            .find(|role| *role as i32 == code)
     }
 }
 
@@ -54,11 +53,11 @@ impl CloseReason {
 pub enum ClusterTimeUnit {
     /// Milliseconds, the default.
     #[default]
-    Millis,
+    Millis = 0,
     /// Microseconds.
-    Micros,
+    Micros = 1,
     /// Nanoseconds.
-    Nanos,
+    Nanos = 2,
 }
 
 impl ClusterTimeUnit {
@@ -72,11 +71,7 @@ impl ClusterTimeUnit {
     }
 
     pub(crate) fn code(self) -> i32 {
-        match self {
-            Self::Millis => 0,
-            Self::Micros => 1,
-            Self::Nanos => 2,
-        }
+        self as i32
     }
 }
 
@@ -138,6 +133,21 @@ pub struct LeadershipTerm {
     /// The version of the application with which the leader runs; see
     /// [`app_version`](crate::ServiceContext::set_app_version).
     pub app_version: AppVersion,
+}
+
+impl LeadershipTerm {
+    pub(crate) fn new(event: &codec::NewLeadershipTermEvent) -> Self {
+        Self {
+            leadership_term_id: event.leadership_term_id,
+            log_position: event.log_position,
+            timestamp: event.timestamp,
+            term_base_log_position: event.term_base_log_position,
+            leader_member_id: event.leader_member_id,
+            log_session_id: event.log_session_id,
+            time_unit: ClusterTimeUnit::from_code(event.time_unit),
+            app_version: AppVersion::from_code(event.app_version),
+        }
+    }
 }
 
 /// A version of an application: a semantic version.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::*;
-use crate::codec::decode_values;
+use crate::codec::{Challenge, decode_values};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(1);
@@ -46,7 +46,7 @@ impl ConnectIo for Script {
         Ok(self.has_port.then(|| RESPONSE_CHANNEL.to_owned()))
     }
 
-    fn poll_ingress(&mut self, member_id: i32, channel: &IngressChannel) -> Result<bool, Error> {
+    fn poll_ingress(&mut self, member_id: i32, channel: &str) -> Result<bool, Error> {
         let errors = self.ingress_errors.get_mut(&member_id);
         if let Some(error) = errors.and_then(VecDeque::pop_front) {
             return Err(error);
@@ -114,18 +114,15 @@ struct Attempt {
 impl Attempt {
     /// All members are connected unless the test changes that.
     fn new(channel: &str, endpoints: Option<&str>) -> Self {
-        let endpoints: Option<IngressEndpoints> = endpoints.map(|text| text.parse().unwrap());
         let now = Instant::now();
-        let settings = ConnectSettings {
-            ingress: channel.parse().unwrap(),
-            ingress_endpoints: endpoints.as_ref(),
-            egress_stream_id: 102,
-            client_name: "orders",
-            message_timeout: TIMEOUT,
-        };
+        let mut context = ClusterContext::new();
+        context.set_client_name("orders").set_message_timeout(TIMEOUT);
+        if let Some(endpoints) = endpoints {
+            context.set_ingress_endpoints(endpoints.parse().unwrap());
+        }
         let connected = BTreeSet::from([ONLY_MEMBER, 0, 1, 2]);
         let io = Script { has_port: true, connected, ..Script::default() };
-        let connect = Connect::new(settings, now).unwrap();
+        let connect = Connect::new(&context, channel.parse().unwrap(), now).unwrap();
         Self { connect, io, credentials: Mutex::new(Supplier), now }
     }
 
@@ -247,15 +244,9 @@ fn endpoint_may_be_a_name() {
 
 #[test]
 fn invalid_endpoint_is_refused() {
-    let endpoints: IngressEndpoints = "0=a:b".parse().unwrap();
-    let settings = ConnectSettings {
-        ingress: "aeron:udp?".parse().unwrap(),
-        ingress_endpoints: Some(&endpoints),
-        egress_stream_id: 102,
-        client_name: "",
-        message_timeout: TIMEOUT,
-    };
-    let error = Connect::new(settings, Instant::now()).unwrap_err();
+    let mut context = ClusterContext::new();
+    context.set_ingress_endpoints("0=a:b".parse().unwrap());
+    let error = Connect::new(&context, "aeron:udp?".parse().unwrap(), Instant::now()).unwrap_err();
     assert_eq!(error.kind(), ClusterErrorKind::InvalidArgument);
     assert!(error.message().contains("ingress_endpoints: 0=a:b: "), "{error}");
 }

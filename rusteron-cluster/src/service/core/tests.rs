@@ -10,9 +10,9 @@ use rusteron_client::{Action, CloseCause, OfferError};
 use super::*;
 use crate::codec::{self, MessageHeader};
 use crate::service::error::NotSent;
-use crate::service::script::Script;
 use crate::service::snapshot_reader::{OnMessage, SnapshotReader, SnapshotSource};
 use crate::service::snapshot_writer::{SnapshotError, SnapshotWriter};
+use crate::service::tests::Script;
 use crate::service::types::{AppVersion, ClusterTimeUnit, LeadershipTerm};
 
 type Log = Arc<Mutex<Vec<String>>>;
@@ -338,7 +338,7 @@ fn damaged_snapshots_fail_the_start() {
         (with(3..5), "ends before it begins"),
         (vec![marker(1, 0, 1)], "type 1"),
         (vec![vec![0; 4]], "4 bytes"),
-        (vec![good[1][..20].to_vec()], "before the beginning"),
+        (vec![good[1][..20].to_vec()], "truncated"),
         (vec![good[0].clone(), good[1][..20].to_vec()], "truncated"),
     ];
     for (messages, text) in cases {
@@ -586,6 +586,24 @@ fn join(role: i32, log_position: i64, is_startup: i32) -> Vec<u8> {
         log_channel: b"aeron:ipc",
     }
     .to_vec()
+}
+
+#[test]
+fn actions_by_code_and_flags() {
+    let wants = |action, flags, is_standby| {
+        let (leadership_term_id, log_position, timestamp) = (1, 64, 9);
+        let request = codec::ClusterActionRequest {
+            leadership_term_id,
+            log_position,
+            timestamp,
+            action,
+            flags,
+        };
+        wants_snapshot(&request, is_standby)
+    };
+    assert!(!wants(0, 0, true) && !wants(1, 0, true));
+    assert!(wants(2, 0, false) && wants(2, i32::MIN, false));
+    assert_eq!((wants(2, 1, false), wants(2, 1, true), wants(2, 2, true)), (false, true, false));
 }
 
 fn termination(log_position: i64, ack_required: i32) -> Vec<u8> {

@@ -5,16 +5,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::codec::{self, Message};
 use crate::error::{ClusterError, ClusterErrorKind, Result};
 use crate::service::clustered_service::ClusteredService;
-use crate::service::core::{Core, Recovery, Settings};
+use crate::service::core::{Core, Recovery, Settings, wants_snapshot};
 use crate::service::error::{ErrorPolicy, TerminationCause};
-use crate::service::event::LogEvent;
-use crate::service::replay::recorded_log::RecordedLog;
-use crate::service::replay::recorded_log::invalid;
-use crate::service::replay::recorder::Recorder;
-use crate::service::replay::recorder::Snapshot;
-use crate::service::replay::recorder::{Digest, Effect, Shown};
+use crate::service::replay::recorded_log::{RecordedLog, invalid};
+use crate::service::replay::recorder::{Digest, Effect, Recorder, Shown, Snapshot};
 use crate::service::session::SessionInfo;
 use crate::service::types::{AppVersion, MessageSource};
 
@@ -420,10 +417,10 @@ fn describe(message: &[u8]) -> String {
     if message.is_empty() {
         return "end of the log".to_owned();
     }
-    match LogEvent::decode(message) {
-        Ok(LogEvent::Message { session_id, payload, .. }) => {
+    match codec::parse(message) {
+        Ok((Message::SessionMessageHeader(header), payload)) => {
             let payload = Shown(payload);
-            match MessageSource::from_session_id(session_id) {
+            match MessageSource::from_session_id(header.cluster_session_id) {
                 MessageSource::Client { session_id } => {
                     format!("message of session {session_id}: {payload}")
                 }
@@ -432,14 +429,20 @@ fn describe(message: &[u8]) -> String {
                 }
             }
         }
-        Ok(LogEvent::Timer { correlation_id, .. }) => format!("timer {correlation_id}"),
-        Ok(LogEvent::SessionOpen(event)) => format!("open of session {}", event.cluster_session_id),
-        Ok(LogEvent::SessionClose(event)) => {
+        Ok((Message::TimerEvent(timer), _)) => format!("timer {}", timer.correlation_id),
+        Ok((Message::SessionOpenEvent(event), _)) => {
+            format!("open of session {}", event.cluster_session_id)
+        }
+        Ok((Message::SessionCloseEvent(event), _)) => {
             format!("close of session {}", event.cluster_session_id)
         }
-        Ok(LogEvent::Snapshot { .. }) => "snapshot".to_owned(),
-        Ok(LogEvent::NewTerm(term)) => format!("new term {}", term.leadership_term_id),
-        Ok(LogEvent::Action { .. } | LogEvent::Ignored) => "event without effect".to_owned(),
+        Ok((Message::ClusterActionRequest(request), _)) if wants_snapshot(&request, false) => {
+            "snapshot".to_owned()
+        }
+        Ok((Message::NewLeadershipTermEvent(term), _)) => {
+            format!("new term {}", term.leadership_term_id)
+        }
+        Ok(_) => "event without effect".to_owned(),
         Err(error) => error,
     }
 }

@@ -4,6 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use rusteron_core::log_buffer::{BEGIN_FLAG, END_FLAG, HEADER_LENGTH, TYPE_DATA, TYPE_PAD, align};
+
 use crate::codec::recording_log::{
     RECORDING_LOG, RecordingLogEntry, RecordingLogEntryKind, parse_recording_log,
 };
@@ -98,17 +100,6 @@ impl RecordedLog {
     }
 }
 
-const HEADER_LENGTH: usize = 32;
-const FRAME_ALIGNMENT: i64 = 32;
-
-/// Flags of the first and the last fragment of a message.
-const BEGIN: u8 = 0x80;
-const END: u8 = 0x40;
-
-/// Types of frames.
-const PADDING: u16 = 0;
-const DATA: u16 = 1;
-
 /// A recording in an archive's directory: files of equal length, one behind the other.
 ///
 /// Reads the files alone. The archive need not run.
@@ -171,8 +162,10 @@ impl Recording {
             while position < end {
                 let mut header = [0; HEADER_LENGTH];
                 let is_whole = read_whole(&mut file, &mut header).map_err(cannot)?;
-                let frame = Frame::decode(&header);
-                if !is_whole || frame.length == 0 {
+                let [a, b, c, d, _, flags, kind_low, kind_high, ..] = header;
+                let length = i32::from_le_bytes([a, b, c, d]);
+                let kind = u16::from_le_bytes([kind_low, kind_high]);
+                if !is_whole || length == 0 {
                     // The end of the recording. An archive makes a file when it needs the file.
                     if index + 1 < self.segments.len() {
                         let text = format!("{path:?} ends at position {position}: more files");
@@ -180,52 +173,31 @@ impl Recording {
                     }
                     return Ok(position);
                 }
-                let next = frame.length.checked_add(FRAME_ALIGNMENT - 1);
-                let next = next
-                    .map_or(i64::MAX, |next| position + next / FRAME_ALIGNMENT * FRAME_ALIGNMENT);
-                if frame.length < HEADER_LENGTH as i64 || next > end || !frame.is_known() {
+                // A negative length is as damaged as one that is too short.
+                let length = usize::try_from(length).unwrap_or(0);
+                let next = position + align(length) as i64;
+                if length < HEADER_LENGTH || next > end || !matches!(kind, TYPE_PAD | TYPE_DATA) {
                     return Err(invalid(format!("{path:?}: damaged at position {position}")));
                 }
-                body.resize((next - position) as usize - HEADER_LENGTH, 0);
+                body.resize(align(length) - HEADER_LENGTH, 0);
                 if !read_whole(&mut file, &mut body).map_err(cannot)? {
                     // The archive was killed meanwhile.
                     return Ok(position);
                 }
                 position = next;
-                if frame.kind == PADDING {
+                if kind == TYPE_PAD {
                     continue;
                 }
-                if frame.flags & BEGIN != 0 {
+                if flags & BEGIN_FLAG != 0 {
                     message.clear();
                 }
-                message.extend_from_slice(&body[..frame.length as usize - HEADER_LENGTH]);
-                if frame.flags & END != 0 && !handler(position, &message)? {
+                message.extend_from_slice(&body[..length - HEADER_LENGTH]);
+                if flags & END_FLAG != 0 && !handler(position, &message)? {
                     return Ok(position);
                 }
             }
         }
         Ok(position)
-    }
-}
-
-struct Frame {
-    length: i64,
-    flags: u8,
-    kind: u16,
-}
-
-impl Frame {
-    fn decode(header: &[u8; HEADER_LENGTH]) -> Self {
-        let [a, b, c, d, _, flags, kind_low, kind_high, ..] = *header;
-        Self {
-            length: i32::from_le_bytes([a, b, c, d]).into(),
-            flags,
-            kind: u16::from_le_bytes([kind_low, kind_high]),
-        }
-    }
-
-    fn is_known(&self) -> bool {
-        matches!(self.kind, PADDING | DATA)
     }
 }
 
@@ -294,12 +266,12 @@ mod tests {
     fn fragments_padding_and_files() {
         let dir = tempfile::tempdir().expect("a directory");
         let frames = [
-            frame(BEGIN | END, DATA, b"one"),
-            frame(BEGIN, DATA, &[1; 32]),
-            frame(0, DATA, &[2; 32]),
-            frame(0, PADDING, &[9; 32]),
-            frame(END, DATA, b"end"),
-            frame(BEGIN | END, DATA, b"two"),
+            frame(BEGIN_FLAG | END_FLAG, TYPE_DATA, b"one"),
+            frame(BEGIN_FLAG, TYPE_DATA, &[1; 32]),
+            frame(0, TYPE_DATA, &[2; 32]),
+            frame(0, TYPE_PAD, &[9; 32]),
+            frame(END_FLAG, TYPE_DATA, b"end"),
+            frame(BEGIN_FLAG | END_FLAG, TYPE_DATA, b"two"),
         ];
         let recording = write(dir.path(), &frames);
         let long = [&[1; 32][..], &[2; 32], b"end"].concat();
@@ -317,12 +289,12 @@ mod tests {
             assert_eq!(error.kind(), ClusterErrorKind::InvalidRecording);
             assert!(error.message().contains(text), "{error}");
         };
-        fails(&[frame(BEGIN | END, 5, b"one")], "damaged at position 0");
-        let mut short = frame(BEGIN | END, DATA, b"one");
+        fails(&[frame(BEGIN_FLAG | END_FLAG, 5, b"one")], "damaged at position 0");
+        let mut short = frame(BEGIN_FLAG | END_FLAG, TYPE_DATA, b"one");
         short[0] = 31;
         fails(&[short], "damaged at position 0");
         // A frame that does not end in its file.
-        fails(&[frame(BEGIN | END, DATA, &[0; 300])], "damaged at position 0");
+        fails(&[frame(BEGIN_FLAG | END_FLAG, TYPE_DATA, &[0; 300])], "damaged at position 0");
         fails(&[vec![0; 300]], "more files");
         fs::remove_file(dir.path().join("7-0.rec")).expect("a file");
         let rest = Recording::open(dir.path(), 7).expect("a recording");

@@ -5,7 +5,7 @@ use std::io::IoSlice;
 
 use rusteron_client::{Action, Error, OfferError, Position, Publication};
 
-use crate::codec::{self, MessageHeader};
+use crate::codec::{Message, MessageHeader};
 use crate::service::error::TerminationCause;
 use crate::service::message_claim::Claim;
 use crate::service::network::{Network, SnapshotContent};
@@ -72,21 +72,18 @@ impl Effect {
     /// The effect of a message to the consensus module. `None` for acknowledgements.
     pub(super) fn decode(message: &[u8]) -> Option<Self> {
         let (header, body) = MessageHeader::split(message)?;
-        Some(match header.template_id {
-            codec::ScheduleTimer::TEMPLATE_ID => {
-                let timer = codec::ScheduleTimer::decode(header, body)?;
-                let codec::ScheduleTimer { correlation_id, deadline } = timer;
-                Self::TimerScheduled { correlation_id, deadline }
+        Some(match Message::decode(header, body)? {
+            Message::ScheduleTimer(timer) => Self::TimerScheduled {
+                correlation_id: timer.correlation_id,
+                deadline: timer.deadline,
+            },
+            Message::CancelTimer(timer) => {
+                Self::TimerCancelled { correlation_id: timer.correlation_id }
             }
-            codec::CancelTimer::TEMPLATE_ID => {
-                let correlation_id = codec::CancelTimer::decode(header, body)?.correlation_id;
-                Self::TimerCancelled { correlation_id }
+            Message::CloseSession(close) => {
+                Self::SessionClosed { session_id: close.cluster_session_id }
             }
-            codec::CloseSession::TEMPLATE_ID => {
-                let session_id = codec::CloseSession::decode(header, body)?.cluster_session_id;
-                Self::SessionClosed { session_id }
-            }
-            codec::SessionMessageHeader::TEMPLATE_ID => {
+            Message::SessionMessageHeader(_) => {
                 Self::Message(message.get(HEADER_LENGTH..)?.to_vec())
             }
             _ => return None,
@@ -201,10 +198,7 @@ impl Snapshot {
 
 impl SnapshotSink for Snapshot {
     fn offer(&mut self, message: &[u8]) -> Result<Position, OfferError> {
-        let (length, max_message_length) = (message.len(), MAX_SNAPSHOT_MESSAGE_LENGTH);
-        if length > max_message_length {
-            return Err(OfferError::MessageTooLong { length, max_message_length });
-        }
+        check(message.len(), MAX_SNAPSHOT_MESSAGE_LENGTH)?;
         self.push(message);
         Ok(0)
     }
@@ -215,18 +209,6 @@ impl SnapshotSink for Snapshot {
 
     fn max_payload_length(&self) -> usize {
         MAX_PAYLOAD_LENGTH
-    }
-
-    fn tick(&mut self) -> Result<(), SnapshotError> {
-        Ok(())
-    }
-
-    fn idle(&mut self) -> Result<(), SnapshotError> {
-        Ok(())
-    }
-
-    fn check(&mut self) -> Result<(), SnapshotError> {
-        Ok(())
     }
 }
 
@@ -253,10 +235,6 @@ impl SnapshotSource for Snapshot {
 
     fn is_at_end(&mut self) -> bool {
         self.next == self.messages.len()
-    }
-
-    fn idle(&mut self, _work_count: usize) -> Result<(), SnapshotError> {
-        Ok(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! A scripted network for unit tests.
+//! A scripted network, for the unit tests of this folder.
 
 use std::collections::VecDeque;
 use std::fmt::Display;
@@ -163,14 +163,6 @@ impl SnapshotSink for Sink {
 
     fn max_payload_length(&self) -> usize {
         100
-    }
-
-    fn tick(&mut self) -> Result<(), SnapshotError> {
-        Ok(())
-    }
-
-    fn idle(&mut self) -> Result<(), SnapshotError> {
-        Ok(())
     }
 
     fn check(&mut self) -> Result<(), SnapshotError> {
