@@ -33,7 +33,7 @@ macro_rules! settings {
         #[derive(Clone)]
         pub struct $context {
             $($get: $crate::settings::field!($kind $(($type))?),)+
-            $($other: $other_type,)*
+            $(pub(crate) $other: $other_type,)*
         }
 
         impl $context {

@@ -82,7 +82,7 @@ impl AsyncConnect {
     /// Corresponds to `AeronCluster.AsyncConnect.poll`.
     pub fn poll(&mut self) -> Result<Option<ClusterClient>> {
         let now = Instant::now();
-        let polled = self.connect.poll(&mut self.network, self.context.credentials(), now);
+        let polled = self.connect.poll(&mut self.network, &self.context.credentials, now);
         let connected = polled.inspect_err(|_| self.network.clear())?;
         connected.map(|connected| self.client(connected, now)).transpose()
     }

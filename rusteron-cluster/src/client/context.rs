@@ -119,10 +119,6 @@ impl ClusterContext {
         self
     }
 
-    pub(crate) fn credentials(&self) -> &Mutex<dyn CredentialsSupplier> {
-        &*self.credentials
-    }
-
     /// Checks all settings, and returns the channels of ingress and egress.
     pub(crate) fn conclude(&self) -> Result<Channels> {
         let ingress = channel("ingress_channel", &self.ingress_channel)?;

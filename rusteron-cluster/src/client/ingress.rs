@@ -419,19 +419,15 @@ impl Ingress {
                 self.header.set_leadership_term_id(leader.leadership_term_id);
                 self.publication = None;
                 self.next = None;
-                if self.uses_publication() {
+                if self.state.uses_ingress() {
                     self.connect_to_leader(&leader.ingress_endpoints);
                 }
             }
-            if !self.uses_publication() {
+            if !self.state.uses_ingress() {
                 self.publication = None;
                 self.next = None;
             }
         }
-    }
-
-    fn uses_publication(&self) -> bool {
-        matches!(self.state, ClusterState::Connected | ClusterState::AwaitNewLeaderConnection)
     }
 
     fn connect_to_leader(&mut self, ingress_endpoints: &str) {

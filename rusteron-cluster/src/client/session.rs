@@ -26,6 +26,13 @@ pub enum ClusterState {
     Closed(CloseCause),
 }
 
+impl ClusterState {
+    /// Returns whether the session uses the ingress publication.
+    pub(crate) fn uses_ingress(self) -> bool {
+        matches!(self, Self::Connected | Self::AwaitNewLeaderConnection)
+    }
+}
+
 /// The cause of a session's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -107,11 +114,6 @@ impl Session {
         }
     }
 
-    /// Returns whether the session still uses the ingress publication.
-    pub(crate) fn uses_ingress(&self) -> bool {
-        matches!(self.state, ClusterState::Connected | ClusterState::AwaitNewLeaderConnection)
-    }
-
     /// The leader has accepted an offer, a claim or a keep-alive.
     #[inline]
     pub(crate) fn on_accepted(&mut self) {
@@ -143,7 +145,7 @@ impl Session {
 
     /// The image of the leader's egress has gone.
     pub(crate) fn on_egress_lost(&mut self, now: Instant) {
-        if self.uses_ingress() {
+        if self.state.uses_ingress() {
             self.await_new_leader(now);
         }
     }

@@ -189,8 +189,7 @@ impl<'a> Cluster<'a> {
     /// - [`ServiceError::Terminate`]: the container ends;
     /// - [`ServiceError::Failed`]: `correlation_id` or `deadline` is `i64::MAX`.
     pub fn schedule_timer(&mut self, correlation_id: i64, deadline: i64) -> ServiceResult {
-        let message = timer(correlation_id, deadline)?;
-        self.send(&message)
+        self.send(&[IoSlice::new(&timer(correlation_id, deadline)?)])
     }
 
     /// As [`schedule_timer`](Self::schedule_timer), but offers the request once.
@@ -202,8 +201,7 @@ impl<'a> Cluster<'a> {
         correlation_id: i64,
         deadline: i64,
     ) -> ServiceResult<Result<(), NotSent>> {
-        let message = timer(correlation_id, deadline)?;
-        Ok(self.try_send(&message))
+        Ok(self.try_send(&[IoSlice::new(&timer(correlation_id, deadline)?)]))
     }
 
     /// Cancels a timer, if it has not fired. Waits until the consensus module has taken the
@@ -213,8 +211,7 @@ impl<'a> Cluster<'a> {
     /// - [`ServiceError::Terminate`]: the container ends;
     /// - [`ServiceError::Failed`]: `correlation_id` is `i64::MAX`.
     pub fn cancel_timer(&mut self, correlation_id: i64) -> ServiceResult {
-        let message = cancellation(correlation_id)?;
-        self.send(&message)
+        self.send(&[IoSlice::new(&cancellation(correlation_id)?)])
     }
 
     /// As [`cancel_timer`](Self::cancel_timer), but offers the request once.
@@ -222,8 +219,7 @@ impl<'a> Cluster<'a> {
     /// # Errors
     /// The request was not sent. Try again: the [type](Self) says why.
     pub fn try_cancel_timer(&mut self, correlation_id: i64) -> ServiceResult<Result<(), NotSent>> {
-        let message = cancellation(correlation_id)?;
-        Ok(self.try_send(&message))
+        Ok(self.try_send(&[IoSlice::new(&cancellation(correlation_id)?)]))
     }
 
     /// Sends a message to all services of the cluster, through the log. Waits until the consensus
@@ -251,10 +247,7 @@ impl<'a> Cluster<'a> {
             return Ok(Err(too_long));
         }
         let header = self.service_message_header();
-        let Lifecycle { network, .. } = &mut self.lifecycle;
-        let parts = [IoSlice::new(&header), IoSlice::new(message)];
-        let sent = send_all(*network, &parts, usize::MAX, &mut |_| Ok(()));
-        self.lifecycle.or_end(sent).map(Ok)
+        self.send(&[IoSlice::new(&header), IoSlice::new(message)]).map(Ok)
     }
 
     /// Returns the length of the longest [message](Self::offer) to the cluster, in bytes: 16,352 by
@@ -282,9 +275,7 @@ impl<'a> Cluster<'a> {
     pub fn try_offer(&mut self, message: &[u8]) -> Result<(), NotSent> {
         check_length(message.len(), self.max_message_length())?;
         let header = self.service_message_header();
-        let parts = [IoSlice::new(&header), IoSlice::new(message)];
-        self.lifecycle.network.offer(&parts)?;
-        Ok(())
+        self.try_send(&[IoSlice::new(&header), IoSlice::new(message)])
     }
 
     /// Claims a range for a message of `length` bytes to all services of the cluster, once. The
@@ -311,14 +302,13 @@ impl<'a> Cluster<'a> {
         header.to_bytes()
     }
 
-    fn send(&mut self, message: &[u8]) -> ServiceResult {
-        let sent =
-            send_all(self.lifecycle.network, &[IoSlice::new(message)], usize::MAX, &mut |_| Ok(()));
+    fn send(&mut self, message: &[IoSlice<'_>]) -> ServiceResult {
+        let sent = send_all(self.lifecycle.network, message, usize::MAX, &mut |_| Ok(()));
         self.lifecycle.or_end(sent)
     }
 
-    fn try_send(&mut self, message: &[u8]) -> Result<(), NotSent> {
-        self.lifecycle.network.offer(&[IoSlice::new(message)])?;
+    fn try_send(&mut self, message: &[IoSlice<'_>]) -> Result<(), NotSent> {
+        self.lifecycle.network.offer(message)?;
         Ok(())
     }
 }

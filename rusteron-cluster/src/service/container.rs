@@ -203,7 +203,7 @@ impl<S: ClusteredService> ServiceAgent<S> {
         let settings = Settings {
             service_id: context.service_id(),
             app_version: context.app_version(),
-            app_version_validator: Arc::clone(context.app_version_validator()),
+            app_version_validator: Arc::clone(&context.app_version_validator),
             is_responding: context.is_responding_service(),
             error_policy: context.error_policy(),
         };

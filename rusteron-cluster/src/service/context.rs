@@ -201,20 +201,12 @@ impl ServiceContext {
         self
     }
 
-    pub(crate) fn app_version_validator(&self) -> &AppVersionValidator {
-        &self.app_version_validator
-    }
-
     /// Sets a handler of errors that the container records. The default is none. All errors are
     /// counted, and logged with the crate `log`. Called on the container's thread. A panic in the
     /// handler is logged.
     pub fn set_error_handler(&mut self, value: impl Fn(&str) + Send + Sync + 'static) -> &mut Self {
         self.error_handler = Some(Arc::new(value));
         self
-    }
-
-    pub(crate) fn error_handler(&self) -> Option<&ErrorHandler> {
-        self.error_handler.as_ref()
     }
 
     /// Sets a function that configures the container's connections to the archive: credentials,

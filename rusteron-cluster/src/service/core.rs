@@ -228,7 +228,7 @@ impl<S: ClusteredService> Core<S> {
             service.on_role_change(&mut Lifecycle::new(state, network), role);
             Ok(())
         });
-        self.after(network, "on_role_change", outcome)
+        self.background().after(network, "on_role_change", outcome)
     }
 
     /// Handles a message of the log. `position` is the position behind the message.
@@ -345,49 +345,7 @@ impl<S: ClusteredService> Core<S> {
     ) -> Result<(), TerminationCause> {
         let Self { service, state, .. } = self;
         let outcome = caught(|| call(service, &mut Cluster::new(state, network)));
-        match (outcome, &self.state.end) {
-            (Ok(Ok(())), None) => Ok(()),
-            (outcome, _) => self.after(network, callback, outcome),
-        }
-    }
-
-    #[cold]
-    fn after(
-        &mut self,
-        network: &mut dyn Network,
-        callback: &'static str,
-        outcome: Result<ServiceResult, String>,
-    ) -> Result<(), TerminationCause> {
-        if let Some(cause) = self.state.end.take() {
-            return Err(cause);
-        }
-        match outcome {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(ServiceError::Terminate)) => Err(TerminationCause::ServiceTerminated),
-            Ok(Err(error)) => self.on_failure(network, callback, error.to_string()),
-            Err(panic) => self.on_panic(network, callback, panic),
-        }
-    }
-
-    fn on_panic(
-        &mut self,
-        network: &mut dyn Network,
-        callback: &'static str,
-        panic: String,
-    ) -> Result<(), TerminationCause> {
-        let failed = self.on_failure(network, callback, panic);
-        // The service is in the middle of a change.
-        self.is_active &= failed.is_ok();
-        failed
-    }
-
-    fn on_failure(
-        &self,
-        network: &mut dyn Network,
-        callback: &'static str,
-        error: String,
-    ) -> Result<(), TerminationCause> {
-        record_failure(network, &self.state, self.settings.error_policy, callback, error)
+        self.background().after(network, callback, outcome)
     }
 
     fn on_malformed(
@@ -454,24 +412,8 @@ pub(crate) fn wants_snapshot(request: &codec::ClusterActionRequest, is_standby: 
     request.action == SNAPSHOT && (is_for_all || is_standby && request.flags & STANDBY != 0)
 }
 
-/// Records the failure of a callback, and ends the container if the policy says so.
-fn record_failure(
-    network: &mut dyn Network,
-    state: &State,
-    error_policy: ErrorPolicy,
-    callback: &'static str,
-    error: String,
-) -> Result<(), TerminationCause> {
-    let position = state.log_position;
-    network.record_error(&format_args!("{callback} failed at position {position}: {error}"));
-    match error_policy {
-        ErrorPolicy::Terminate => Err(TerminationCause::ServiceFailed { callback, error }),
-        ErrorPolicy::RecordAndContinue => Ok(()),
-    }
-}
-
-/// The part of a container that does background work, also while the rest waits for an
-/// acknowledgement or for the archive.
+/// The part of a container that calls the service. It does background work also while the rest waits
+/// for an acknowledgement or for the archive.
 pub(super) struct Background<'a, S> {
     pub(super) service: &'a mut S,
     pub(super) state: &'a mut State,
@@ -494,23 +436,62 @@ impl<S: ClusteredService> Background<'_, S> {
             work_count = service.do_background_work(&mut Lifecycle::new(state, network), now);
             Ok(())
         });
-        match (outcome, self.state.end.take()) {
-            (_, Some(cause)) => Err(cause),
-            (Ok(_), None) => Ok(work_count),
-            (Err(panic), None) => {
-                let (callback, policy) = ("do_background_work", self.error_policy);
-                let failed = record_failure(network, self.state, policy, callback, panic);
-                *self.is_active = failed.is_ok();
-                failed.map(|()| 0)
+        self.after(network, "do_background_work", outcome)?;
+        Ok(work_count)
+    }
+
+    #[inline]
+    fn after(
+        &mut self,
+        network: &mut dyn Network,
+        callback: &'static str,
+        outcome: Result<ServiceResult, String>,
+    ) -> Result<(), TerminationCause> {
+        match (outcome, &self.state.end) {
+            (Ok(Ok(())), None) => Ok(()),
+            (outcome, _) => self.on_failure(network, callback, outcome),
+        }
+    }
+
+    /// Records the failure of a callback, and ends the container if the policy says so.
+    #[cold]
+    fn on_failure(
+        &mut self,
+        network: &mut dyn Network,
+        callback: &'static str,
+        outcome: Result<ServiceResult, String>,
+    ) -> Result<(), TerminationCause> {
+        if let Some(cause) = self.state.end.take() {
+            return Err(cause);
+        }
+        let is_panic = outcome.is_err();
+        let error = match outcome {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(ServiceError::Terminate)) => return Err(TerminationCause::ServiceTerminated),
+            Ok(Err(error)) => error.to_string(),
+            Err(panic) => panic,
+        };
+        let position = self.state.log_position;
+        network.record_error(&format_args!("{callback} failed at position {position}: {error}"));
+        match self.error_policy {
+            ErrorPolicy::Terminate => {
+                // After a panic, the service is in the middle of a change.
+                *self.is_active &= !is_panic;
+                Err(TerminationCause::ServiceFailed { callback, error })
             }
+            ErrorPolicy::RecordAndContinue => Ok(()),
         }
     }
 }
 
 impl<S: ClusteredService> Core<S> {
     pub(super) fn background(&mut self) -> Background<'_, S> {
-        let Self { service, state, is_active, settings, .. } = self;
-        Background { service, state, is_active, error_policy: settings.error_policy }
+        self.split().0
+    }
+
+    fn split(&mut self) -> (Background<'_, S>, &mut AckLedger) {
+        let Self { service, state, is_active, settings, ledger, .. } = self;
+        (Background { service, state, is_active, error_policy: settings.error_policy }, ledger)
     }
 
     /// Lets the service do its background work.
@@ -528,10 +509,8 @@ impl<S: ClusteredService> Core<S> {
         network: &mut dyn Network,
         ack: Ack,
     ) -> Result<(), TerminationCause> {
-        let Self { service, state, is_active, settings, ledger, .. } = self;
-        let (log_position, time) = (state.log_position, state.time);
-        let error_policy = settings.error_policy;
-        let mut background = Background { service, state, is_active, error_policy };
+        let (log_position, time) = (self.state.log_position, self.state.time);
+        let (mut background, ledger) = self.split();
         ledger.send(network, ack, log_position, time, &mut |network| {
             background.work(network, Instant::now()).map(drop)
         })

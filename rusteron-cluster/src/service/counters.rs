@@ -176,7 +176,7 @@ impl Monitor {
                 ],
                 context.snapshot_duration_threshold(),
             )?,
-            error_handler: context.error_handler().cloned(),
+            error_handler: context.error_handler.clone(),
             mark_file,
         })
     }

@@ -79,8 +79,6 @@ const REPORT_ATTEMPTS: usize = 100;
 /// The network of a container: Aeron and the node's archive.
 pub(crate) struct AeronNetwork {
     publication: Publication,
-    max_message_length: usize,
-    max_payload_length: usize,
     monitor: Monitor,
     pub(crate) ticker: Ticker,
     context: Arc<ServiceContext>,
@@ -99,18 +97,7 @@ impl AeronNetwork {
             UncheckedChannel(context.control_channel()),
             context.consensus_module_stream_id(),
         )?;
-        let constants = publication.constants();
-        let (max_message_length, max_payload_length) =
-            (constants.max_message_length, constants.max_payload_length);
-        Ok(Self {
-            publication,
-            max_message_length,
-            max_payload_length,
-            monitor,
-            ticker,
-            context,
-            aeron,
-        })
+        Ok(Self { publication, monitor, ticker, context, aeron })
     }
 
     pub(crate) fn aeron(&self) -> &Aeron {
@@ -204,11 +191,11 @@ impl Network for AeronNetwork {
     }
 
     fn max_message_length(&self) -> usize {
-        self.max_message_length
+        self.publication.max_message_length()
     }
 
     fn max_payload_length(&self) -> usize {
-        self.max_payload_length
+        self.publication.max_payload_length()
     }
 
     fn try_claim(&mut self, length: usize) -> Result<Claim<'_>, OfferError> {
@@ -286,11 +273,11 @@ impl SnapshotSink for Recorded {
     }
 
     fn max_message_length(&self) -> usize {
-        self.publication.constants().max_message_length
+        self.publication.max_message_length()
     }
 
     fn max_payload_length(&self) -> usize {
-        self.publication.constants().max_payload_length
+        self.publication.max_payload_length()
     }
 
     fn tick(&mut self) -> Result<(), SnapshotError> {

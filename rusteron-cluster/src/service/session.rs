@@ -44,11 +44,12 @@ impl SessionInfo {
         encoded_principal: &[u8],
     ) -> Self {
         let response_channel = String::from_utf8_lossy(response_channel).into_owned();
+        let (max_message_length, max_claim_length) = max_lengths(&response_channel);
         Self {
             id,
             response_stream_id,
-            max_message_length: max_message_length(&response_channel),
-            max_claim_length: max_claim_length(&response_channel),
+            max_message_length,
+            max_claim_length,
             response_channel,
             encoded_principal: encoded_principal.to_vec(),
             is_closing: false,
@@ -131,23 +132,22 @@ impl SessionInfo {
     }
 }
 
-/// Depends on the log alone, as the next one.
-fn max_message_length(response_channel: &str) -> usize {
+/// Returns the lengths of the longest message and of the longest claim. They depend on the log alone:
+/// followers do not know the settings of the leader's media driver.
+fn max_lengths(response_channel: &str) -> (usize, usize) {
     let channel = response_channel.parse::<ChannelUri>().ok();
-    let default = match &channel {
-        Some(channel) if channel.media() == Media::Ipc => DEFAULT_IPC_TERM_LENGTH,
+    let channel = channel.as_ref();
+    let default = match channel.map(ChannelUri::media) {
+        Some(Media::Ipc) => DEFAULT_IPC_TERM_LENGTH,
         _ => DEFAULT_TERM_LENGTH,
     };
     let term_length = channel.and_then(|channel| channel.term_length().ok().flatten());
-    let length = (term_length.unwrap_or(default) / 8).min(MAX_MESSAGE_LENGTH);
-    length.saturating_sub(HEADER_LENGTH)
-}
-
-/// Depends on the log alone: followers do not know the MTU of the leader's media driver.
-fn max_claim_length(response_channel: &str) -> usize {
-    let channel = response_channel.parse::<ChannelUri>().ok();
+    let max_message_length = (term_length.unwrap_or(default) / 8).min(MAX_MESSAGE_LENGTH);
     let mtu = channel.and_then(|channel| channel.mtu().ok().flatten()).unwrap_or(DEFAULT_MTU);
-    mtu.saturating_sub(FRAME_HEADER_LENGTH + HEADER_LENGTH)
+    (
+        max_message_length.saturating_sub(HEADER_LENGTH),
+        mtu.saturating_sub(FRAME_HEADER_LENGTH + HEADER_LENGTH),
+    )
 }
 
 rusteron_core::impl_debug!(SessionInfo: id, response_stream_id, response_channel, is_closing);

@@ -5,7 +5,9 @@ use std::io;
 
 use rusteron_client::{OfferError, Position};
 
-use crate::service::error::{ServiceError, ServiceResult, TerminationCause};
+#[cfg(doc)]
+use crate::service::error::ServiceError;
+use crate::service::error::{ServiceResult, TerminationCause};
 
 /// Takes the messages of a snapshot: a recorded publication.
 pub(crate) trait SnapshotSink {
@@ -173,13 +175,6 @@ rusteron_core::impl_debug!(SnapshotWriter<'_>: failure);
 impl From<TerminationCause> for SnapshotError {
     fn from(cause: TerminationCause) -> Self {
         Self::End(cause)
-    }
-}
-
-impl SnapshotError {
-    /// The failure of the service's callback.
-    pub(crate) fn from_service(error: &ServiceError) -> Self {
-        Self::Failed(error.to_string())
     }
 }
 

@@ -93,7 +93,7 @@ impl<S: ClusteredService> Core<S> {
         match outcome {
             Ok(Ok(())) => Ok(()),
             Ok(Err(ServiceError::Terminate)) => Err(TerminationCause::ServiceTerminated.into()),
-            Ok(Err(error)) => Err(SnapshotError::from_service(&error)),
+            Ok(Err(error)) => Err(SnapshotError::Failed(error.to_string())),
             Err(text) => Err(SnapshotError::Failed(text)),
         }
     }
@@ -169,7 +169,7 @@ impl<S: ClusteredService> SnapshotContent for Content<'_, S> {
             }
             // The service's error is mostly that of the writer.
             (Ok(_), Err(error)) => Err(error),
-            (Ok(Err(error)), Ok(())) => Err(SnapshotError::from_service(&error)),
+            (Ok(Err(error)), Ok(())) => Err(SnapshotError::Failed(error.to_string())),
             (Ok(Ok(())), Ok(())) => Ok(()),
         }
     }
