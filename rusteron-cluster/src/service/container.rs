@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rusteron_client::agent::{Agent, AgentError, ShutdownSignal};
-use rusteron_client::{Aeron, ErrorKind, IdleStrategy, Subscription, UncheckedChannel};
+use rusteron_client::{Aeron, CncFile, ErrorKind, IdleStrategy, Subscription, UncheckedChannel};
 use rusteron_core::ffi::Process;
 use rusteron_core::panic;
 
@@ -191,7 +191,16 @@ impl<S: ClusteredService> ServiceAgent<S> {
         let context = Arc::new(context);
         let stop = Arc::new(AtomicBool::new(false));
         let aeron = context.connect()?;
-        let mark_file = context.activate_mark_file(&aeron)?.map(Arc::new);
+        let mark_file = match context.has_mark_file() {
+            true => {
+                let aeron_dir = aeron.context().dir();
+                let cnc = CncFile::open(aeron_dir, Duration::ZERO)?;
+                // 0 is refused.
+                let page_size = usize::try_from(cnc.constants().file_page_size).unwrap_or(0);
+                Some(Arc::new(MarkFile::activate(&context, aeron_dir, page_size)?))
+            }
+            false => None,
+        };
         let io = Io::open(&context, aeron, Arc::clone(&stop), mark_file.clone());
         if let Some(mark_file) = mark_file {
             match &io {

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusteron_archive as archive;
-use rusteron_client::{Aeron, CncFile, Context, IdleStrategyKind};
+use rusteron_client::{Aeron, Context, IdleStrategyKind};
 use rusteron_core::panic;
 
 use crate::codec::mark_file::ERROR_BUFFER_LENGTHS;
 use crate::error::{ClusterError, Result};
 use crate::service::error::ErrorPolicy;
-use crate::service::mark_file::{MarkFile, MarkFileSettings};
 use crate::service::types::AppVersion;
 use crate::settings::{check, duration, length, number, parsed, path, settings, stream_id, text};
 
@@ -276,32 +275,6 @@ impl ServiceContext {
         }
         context.set_client_name(&self.service_name)?;
         Ok(Aeron::connect(context)?)
-    }
-
-    /// Makes the mark file, if it is wanted.
-    pub(crate) fn activate_mark_file(&self, aeron: &Aeron) -> Result<Option<MarkFile>> {
-        if !self.has_mark_file {
-            return Ok(None);
-        }
-        let cluster_dir = &self.cluster_dir;
-        let aeron_dir = aeron.context().dir();
-        let cnc = CncFile::open(aeron_dir, Duration::ZERO)?;
-        MarkFile::activate(&MarkFileSettings {
-            dir: self.mark_file_dir.as_ref().unwrap_or(cluster_dir),
-            cluster_dir,
-            error_buffer_length: self.error_buffer_length,
-            // 0 is refused.
-            file_page_size: usize::try_from(cnc.constants().file_page_size).unwrap_or(0),
-            cluster_id: self.cluster_id,
-            service_id: self.service_id,
-            service_name: &self.service_name,
-            aeron_dir: &aeron_dir.to_string_lossy(),
-            control_channel: &self.control_channel,
-            archive_stream_id: self.archive_stream_id,
-            service_stream_id: self.service_stream_id,
-            consensus_module_stream_id: self.consensus_module_stream_id,
-        })
-        .map(Some)
     }
 
     /// Returns a new context of the node's archive: connecting consumes it.

@@ -37,40 +37,12 @@ use crate::codec::mark_file::{
     MarkFileHeader, PID_OFFSET, START_OFFSET, STARTING, VERSION, VERSION_FAILED, VERSION_OFFSET,
 };
 use crate::error::{ClusterError, ClusterErrorKind, Result};
-use crate::service::files;
-use crate::service::files::MappedFile;
+use crate::service::context::ServiceContext;
+use crate::service::files::{self, MappedFile};
+use crate::settings::check;
 
 /// A component without a sign of life for this time is not alive.
 const LIVENESS_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The settings that a container shows in its mark file.
-#[derive(Debug, Clone)]
-pub struct MarkFileSettings<'a> {
-    /// The directory of the mark file. It is made if it is missing.
-    pub dir: &'a Path,
-    /// The directory of the cluster. It gets a link if the mark file is elsewhere.
-    pub cluster_dir: &'a Path,
-    /// Length of the error log in bytes, in [`ERROR_BUFFER_LENGTHS`].
-    pub error_buffer_length: usize,
-    /// The media driver's page size of files. The file's length is a multiple of it.
-    pub file_page_size: usize,
-    /// The cluster.
-    pub cluster_id: i32,
-    /// The service, 0 or more.
-    pub service_id: i32,
-    /// The name of the service.
-    pub service_name: &'a str,
-    /// The directory of the media driver.
-    pub aeron_dir: &'a str,
-    /// The channel between the consensus module and the services.
-    pub control_channel: &'a str,
-    /// The stream of requests to the archive.
-    pub archive_stream_id: i32,
-    /// The stream from the consensus module to the services.
-    pub service_stream_id: i32,
-    /// The stream from the services to the consensus module.
-    pub consensus_module_stream_id: i32,
-}
 
 /// The file in which a container shows tools its life, settings and errors, and by which a second
 /// container of the same service notices the first one.
@@ -93,10 +65,12 @@ pub struct MarkFile {
 static ACTIVE: PerProcess<Mutex<BTreeSet<PathBuf>>> = PerProcess::new();
 
 impl MarkFile {
-    /// Makes the service's mark file, or takes over the file of a container that is not alive, and
-    /// marks it as starting. Errors of the former container are saved in a file beside it.
+    /// Makes the mark file of a context's service, or takes over the file of a container that is not
+    /// alive, and marks it as starting. Errors of the former container are saved in a file beside it.
     ///
-    /// The whole file is written, so that a full disk is an error now, and no signal later.
+    /// Directories are made if they are missing. `aeron_dir` is the directory of the media driver, and
+    /// the length of the file is a multiple of `file_page_size`, the driver's page size of files. The
+    /// whole file is written, so that a full disk is an error now, and no signal later.
     ///
     /// # Errors
     /// - [`ClusterErrorKind::ActiveMarkFile`] if another container of this service is alive, or was
@@ -108,9 +82,15 @@ impl MarkFile {
     ///   long together.
     /// - [`ClusterErrorKind::Io`] if the file cannot be made, or something else than a regular file
     ///   has its name.
-    pub fn activate(settings: &MarkFileSettings<'_>) -> Result<Self> {
-        let header = settings.header()?;
-        let name = format!("cluster-mark-service-{}", settings.service_id);
+    pub fn activate(
+        context: &ServiceContext,
+        aeron_dir: &Path,
+        file_page_size: usize,
+    ) -> Result<Self> {
+        let header = header(context, aeron_dir, file_page_size)?;
+        let errors_end = HEADER_LENGTH + context.error_buffer_length();
+        let length = errors_end.next_multiple_of(file_page_size);
+        let name = format!("cluster-mark-service-{}", context.service_id());
         let file_error = |doing: &str, path: &Path, error: &io::Error| {
             let message = format!("cannot {doing} {}: {error}", path.display());
             ClusterError::new(ClusterErrorKind::Io(error.kind()), message)
@@ -120,20 +100,19 @@ impl MarkFile {
                 .map_err(|error| file_error("make the directory", dir, &error))?;
             dir.canonicalize().map_err(|error| file_error("find the directory", dir, &error))
         };
-        let dir = make_dir(settings.dir)?;
+        let dir = make_dir(context.mark_file_dir().unwrap_or(context.cluster_dir()))?;
         let path = dir.join(format!("{name}.dat"));
         let reservation =
             Reservation::new(&path).ok_or_else(|| active(&path, "in this process"))?;
-        let map = match create(&path, &header, settings.file_length()) {
+        let map = match create(&path, &header, length) {
             Ok(Some(map)) => map,
-            Ok(None) => take_over(&path, header, settings)?,
+            Ok(None) => take_over(&path, header, length)?,
             Err(error) => return Err(file_error("write the mark file", &path, &error)),
         };
-        let bytes = HEADER_LENGTH..HEADER_LENGTH + settings.error_buffer_length;
-        let errors = Mutex::new(ErrorLog::new(bytes));
+        let errors = Mutex::new(ErrorLog::new(HEADER_LENGTH..errors_end));
         // From here on, dropping the mark file gives it back.
         let mark_file = Self { map, errors, path: reservation.keep() };
-        let cluster_dir = make_dir(settings.cluster_dir)?;
+        let cluster_dir = make_dir(context.cluster_dir())?;
         let link = cluster_dir.join(format!("{name}.lnk"));
         let linked = replace_link(&link, (dir != cluster_dir).then_some(&dir));
         linked.map_err(|error| file_error("write the link", &link, &error))?;
@@ -191,59 +170,50 @@ impl Drop for MarkFile {
     }
 }
 
-impl MarkFileSettings<'_> {
-    /// Returns the header of a container that is starting.
-    fn header(&self) -> Result<MarkFileHeader> {
-        let invalid = ClusterError::invalid;
-        let length = self.error_buffer_length;
-        if !ERROR_BUFFER_LENGTHS.contains(&length) {
-            let (least, most) = ERROR_BUFFER_LENGTHS.into_inner();
-            let range = format!("must be between {least} and {most}");
-            return Err(invalid(format!("error buffer length {length}: {range}")));
-        }
-        if !self.file_page_size.is_power_of_two() || self.file_page_size > 1 << 30 {
-            let size = self.file_page_size;
-            let range = "must be a power of two, and 1 GiB at most";
-            return Err(invalid(format!("file page size {size}: {range}")));
-        }
-        if self.service_id < 0 {
-            return Err(invalid(format!("service id {}: must be 0 or more", self.service_id)));
-        }
-        let header = MarkFileHeader {
-            version: 0,
-            component_type: ComponentType::Container,
-            activity_timestamp: STARTING,
-            start_timestamp: now(),
-            pid: std::process::id().into(),
-            candidate_term_id: -1,
-            archive_stream_id: self.archive_stream_id,
-            service_stream_id: self.service_stream_id,
-            consensus_module_stream_id: self.consensus_module_stream_id,
-            ingress_stream_id: -1,
-            member_id: -1,
-            service_id: self.service_id,
-            header_length: HEADER_LENGTH as i32,
-            error_buffer_length: length as i32,
-            cluster_id: self.cluster_id,
-            aeron_dir: self.aeron_dir.to_owned(),
-            control_channel: self.control_channel.to_owned(),
-            ingress_channel: String::new(),
-            service_name: self.service_name.to_owned(),
-            authenticator: String::new(),
-            services_cluster_dir: String::new(),
-        };
-        if header.encode().is_none() {
-            let limit = format!("together longer than the {HEADER_LENGTH} bytes of a mark file");
-            return Err(invalid(format!(
-                "driver directory, control channel, service name: {limit}"
-            )));
-        }
-        Ok(header)
+/// Returns the header of a container that is starting.
+fn header(
+    context: &ServiceContext,
+    aeron_dir: &Path,
+    file_page_size: usize,
+) -> Result<MarkFileHeader> {
+    let length = context.error_buffer_length();
+    check("error_buffer_length", length, &ERROR_BUFFER_LENGTHS)?;
+    check("service_id", context.service_id(), &(0..=i32::MAX))?;
+    if !file_page_size.is_power_of_two() || file_page_size > 1 << 30 {
+        return Err(ClusterError::invalid(format!(
+            "file page size {file_page_size}: must be a power of two, and 1 GiB at most"
+        )));
     }
-
-    fn file_length(&self) -> usize {
-        (HEADER_LENGTH + self.error_buffer_length).next_multiple_of(self.file_page_size)
+    let header = MarkFileHeader {
+        version: 0,
+        component_type: ComponentType::Container,
+        activity_timestamp: STARTING,
+        start_timestamp: now(),
+        pid: std::process::id().into(),
+        candidate_term_id: -1,
+        archive_stream_id: context.archive_stream_id(),
+        service_stream_id: context.service_stream_id(),
+        consensus_module_stream_id: context.consensus_module_stream_id(),
+        ingress_stream_id: -1,
+        member_id: -1,
+        service_id: context.service_id(),
+        header_length: HEADER_LENGTH as i32,
+        error_buffer_length: length as i32,
+        cluster_id: context.cluster_id(),
+        aeron_dir: aeron_dir.to_string_lossy().into_owned(),
+        control_channel: context.control_channel().to_owned(),
+        ingress_channel: String::new(),
+        service_name: context.service_name().to_owned(),
+        authenticator: String::new(),
+        services_cluster_dir: String::new(),
+    };
+    if header.encode().is_none() {
+        return Err(ClusterError::invalid(format!(
+            "driver directory, control channel, service name: together longer than the \
+             {HEADER_LENGTH} bytes of a mark file"
+        )));
     }
+    Ok(header)
 }
 
 /// Makes a new file. Returns `None` if the file exists.
@@ -282,11 +252,7 @@ fn write_zeros(file: &mut File, length: usize) -> io::Result<()> {
 }
 
 /// Takes over an existing file, if its owner is not alive.
-fn take_over(
-    path: &Path,
-    mut header: MarkFileHeader,
-    settings: &MarkFileSettings<'_>,
-) -> Result<MappedFile> {
+fn take_over(path: &Path, mut header: MarkFileHeader, length: usize) -> Result<MappedFile> {
     let failed = |error: io::Error| {
         let message = format!("cannot take over the mark file {}: {error}", path.display());
         ClusterError::new(ClusterErrorKind::Io(error.kind()), message)
@@ -301,7 +267,6 @@ fn take_over(
     let is_old = age.is_ok_and(|age| age > LIVENESS_TIMEOUT);
     let mut bytes = Vec::new();
     (&file).take(HEADER_LENGTH as u64).read_to_end(&mut bytes).map_err(failed)?;
-    let length = settings.file_length();
     if bytes.len() < HEADER_LENGTH {
         if !is_old {
             return Err(active(path, "which is making the file"));

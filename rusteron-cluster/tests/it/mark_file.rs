@@ -14,11 +14,11 @@ use std::thread;
 use std::time::Instant;
 use std::time::{Duration, SystemTime};
 
-use rusteron_cluster::ClusterErrorKind;
 use rusteron_cluster::codec::mark_file::{
     ComponentType, ENDED, HEADER_LENGTH, MarkFileHeader, STARTING, VERSION, VERSION_FAILED,
 };
-use rusteron_cluster::mark_file::{MarkFile, MarkFileSettings};
+use rusteron_cluster::mark_file::MarkFile;
+use rusteron_cluster::{ClusterError, ClusterErrorKind, ServiceContext};
 use rusteron_core::cnc::error_log;
 #[cfg(unix)]
 use rusteron_test_support::{DEADLINE, ForkedChild};
@@ -31,25 +31,25 @@ const VERSION_OFFSET: usize = 8;
 const ACTIVITY: usize = 16;
 const PID: usize = 32;
 
-fn settings<'a>(dir: &'a Path, cluster_dir: &'a Path) -> MarkFileSettings<'a> {
-    MarkFileSettings {
-        dir,
-        cluster_dir,
-        error_buffer_length: ERROR_BUFFER_LENGTH,
-        file_page_size: PAGE_SIZE,
-        cluster_id: 3,
-        service_id: 0,
-        service_name: "orders",
-        aeron_dir: "/dev/shm/node-0",
-        control_channel: "aeron:ipc?term-length=128k",
-        archive_stream_id: 10,
-        service_stream_id: 104,
-        consensus_module_stream_id: 105,
-    }
+/// Activates the mark file of service 0, in a directory of its own.
+fn activate_in(dir: &Path, cluster_dir: &Path) -> rusteron_cluster::Result<MarkFile> {
+    activate_as(&context(dir, cluster_dir))
+}
+
+fn activate_as(context: &ServiceContext) -> rusteron_cluster::Result<MarkFile> {
+    MarkFile::activate(context, Path::new("/dev/shm/node-0"), PAGE_SIZE)
+}
+
+fn context(dir: &Path, cluster_dir: &Path) -> ServiceContext {
+    let mut context = ServiceContext::new();
+    context.set_mark_file_dir(dir).set_cluster_dir(cluster_dir);
+    context.set_error_buffer_length(ERROR_BUFFER_LENGTH).set_cluster_id(3);
+    context.set_service_name("orders");
+    context
 }
 
 fn activate(dir: &TempDir) -> rusteron_cluster::Result<MarkFile> {
-    MarkFile::activate(&settings(dir.path(), dir.path()))
+    activate_in(dir.path(), dir.path())
 }
 
 fn read(path: &Path) -> MarkFileHeader {
@@ -227,7 +227,7 @@ fn pipe_is_refused_at_once() {
     let path = dir.path().join("cluster-mark-service-0.dat");
     make_pipe(&path);
     let home = dir.path().to_owned();
-    let refused = within_deadline(move || MarkFile::activate(&settings(&home, &home)).map(drop));
+    let refused = within_deadline(move || activate_in(&home, &home).map(drop));
     let error = refused.expect_err("a pipe");
     assert_eq!(error.kind(), ClusterErrorKind::Io(ErrorKind::InvalidInput));
     let text = format!("{}: not a regular file", path.display());
@@ -251,8 +251,7 @@ fn pipe_in_the_place_of_the_link_is_replaced() {
     let link = cluster_dir.path().join("cluster-mark-service-0.lnk");
     make_pipe(&link);
     let (home, cluster_home) = (dir.path().to_owned(), cluster_dir.path().to_owned());
-    let activated =
-        within_deadline(move || MarkFile::activate(&settings(&home, &cluster_home)).map(drop));
+    let activated = within_deadline(move || activate_in(&home, &cluster_home).map(drop));
     activated.expect("a mark file");
     let home = dir.path().canonicalize().expect("a directory");
     assert_eq!(fs::read_to_string(link).expect("a file"), home.to_str().expect("UTF-8"));
@@ -261,20 +260,22 @@ fn pipe_in_the_place_of_the_link_is_replaced() {
 #[test]
 fn invalid_settings_are_named() {
     let dir = tempfile::tempdir().expect("a directory");
-    let long = "x".repeat(HEADER_LENGTH);
-    let valid = settings(dir.path(), dir.path());
-    let cases = [
-        (MarkFileSettings { error_buffer_length: 1000, ..valid.clone() }, "length 1000"),
-        (MarkFileSettings { error_buffer_length: usize::MAX, ..valid.clone() }, "error buffer"),
-        (MarkFileSettings { file_page_size: 5000, ..valid.clone() }, "page size 5000"),
-        (MarkFileSettings { service_id: -1, ..valid.clone() }, "service id -1"),
-        (MarkFileSettings { service_name: &long, ..valid.clone() }, "8192 bytes"),
-    ];
-    for (settings, text) in cases {
-        let error = MarkFile::activate(&settings).expect_err("refused");
+    let check = |error: ClusterError, text: &str| {
         assert_eq!(error.kind(), ClusterErrorKind::InvalidArgument);
         assert!(error.to_string().contains(text), "{error}");
-    }
+    };
+    let refused = |change: fn(&mut ServiceContext) -> &mut ServiceContext, text: &str| {
+        let mut context = context(dir.path(), dir.path());
+        change(&mut context);
+        check(activate_as(&context).expect_err("refused"), text);
+    };
+    refused(|x| x.set_error_buffer_length(1000), "error_buffer_length=1000: from ");
+    refused(|x| x.set_error_buffer_length(usize::MAX), "error_buffer_length=");
+    refused(|x| x.set_service_id(-1), "service_id=-1: from 0 to ");
+    refused(|x| x.set_service_name("x".repeat(HEADER_LENGTH)), "8192 bytes");
+    let valid = context(dir.path(), dir.path());
+    let error = MarkFile::activate(&valid, Path::new("/dev/shm/node-0"), 5000);
+    check(error.expect_err("refused"), "page size 5000");
     assert_eq!(fs::read_dir(dir.path()).expect("a directory").count(), 0);
 }
 
@@ -283,11 +284,11 @@ fn link_leads_to_mark_file() {
     let dir = tempfile::tempdir().expect("a directory");
     let (marks, cluster) = (dir.path().join("marks"), dir.path().join("cluster"));
     let link = cluster.join("cluster-mark-service-0.lnk");
-    let mark_file = MarkFile::activate(&settings(&marks, &cluster)).expect("a mark file");
+    let mark_file = activate_in(&marks, &cluster).expect("a mark file");
     let canonical = marks.canonicalize().expect("a path");
     assert_eq!(fs::read_to_string(&link).expect("a link"), canonical.to_string_lossy());
     assert_eq!(mark_file.path().parent(), Some(&*canonical));
-    let _ = MarkFile::activate(&settings(&cluster, &cluster)).expect("a mark file");
+    let _ = activate_in(&cluster, &cluster).expect("a mark file");
     assert!(!link.exists());
 }
 
@@ -295,8 +296,7 @@ fn link_leads_to_mark_file() {
 #[test]
 fn full_disk_is_an_error() {
     let Some(disk) = rusteron_test_support::SmallFileSystem::mount("512k") else { return };
-    let settings = settings(disk.path(), disk.path());
-    let error = MarkFile::activate(&settings).expect_err("a full disk");
+    let error = activate_in(disk.path(), disk.path()).expect_err("a full disk");
     assert_eq!(error.kind(), ClusterErrorKind::Io(std::io::ErrorKind::StorageFull), "{error}");
     assert!(!disk.path().join("cluster-mark-service-0.dat").exists());
     // Java makes sparse files: the disk has no space for the zeros.
@@ -307,7 +307,7 @@ fn full_disk_is_an_error() {
     fs::write(&path, header).expect("written");
     let file = File::options().write(true).open(&path).expect("a file");
     file.set_len((HEADER_LENGTH + ERROR_BUFFER_LENGTH) as u64).expect("a length");
-    let error = MarkFile::activate(&settings).expect_err("a full disk");
+    let error = activate_in(disk.path(), disk.path()).expect_err("a full disk");
     assert_eq!(error.kind(), ClusterErrorKind::Io(std::io::ErrorKind::StorageFull), "{error}");
     assert_eq!(read(&path).activity_timestamp, ENDED);
 }
@@ -336,8 +336,7 @@ mod java {
         let Some(mut cluster) = JavaCluster::launch(Options::default()) else { return };
         let dir = cluster.node(0).cluster_dir();
         // Java's container is alive.
-        let java = settings(&dir, &dir);
-        let error = MarkFile::activate(&java).expect_err("refused");
+        let error = activate_in(&dir, &dir).expect_err("refused");
         assert_eq!(error.kind(), ClusterErrorKind::ActiveMarkFile, "{error}");
         let header = read(&dir.join("cluster-mark-service-0.dat"));
         assert_eq!((header.version, header.service_id), (VERSION, 0));
@@ -349,8 +348,9 @@ mod java {
 
         // Aeron's tool reads a container of ours, by a link.
         let marks = dir.with_file_name("marks");
-        let ours = MarkFileSettings { service_id: 1, ..settings(&marks, &dir) };
-        let mark_file = MarkFile::activate(&ours).expect("a mark file");
+        let mut ours = context(&marks, &dir);
+        ours.set_service_id(1);
+        let mark_file = activate_as(&ours).expect("a mark file");
         mark_file.ready();
         mark_file.set_member_id(7);
         mark_file.record_error("the book is crossed");
@@ -372,7 +372,7 @@ mod java {
 
         // Java's file, which is sparse, is taken over.
         cluster.shut_down();
-        let mark_file = MarkFile::activate(&java).expect("a mark file");
+        let mark_file = activate_in(&dir, &dir).expect("a mark file");
         mark_file.ready();
         mark_file.record_error("after Java");
         let errors = cluster_tool(&dir, "errors");
