@@ -1,9 +1,10 @@
 //! Descriptions of recordings and of an archive's subscriptions.
 
 use std::ffi::c_char;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use rusteron_client::{ChannelUri, Error, Position};
+use rusteron_core::cnc::epoch;
 use rusteron_sys::archive as sys;
 
 use crate::checks::NULL_VALUE;
@@ -155,10 +156,7 @@ unsafe fn text(start: *const c_char, length: usize) -> String {
 
 /// Converts milliseconds since 1970, the archive's only unit.
 fn time(timestamp: i64) -> SystemTime {
-    let since = Duration::from_millis(timestamp.unsigned_abs());
-    let epoch = SystemTime::UNIX_EPOCH;
-    let time = if timestamp < 0 { epoch.checked_sub(since) } else { epoch.checked_add(since) };
-    time.unwrap_or(epoch)
+    epoch::time(timestamp).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! Events of an archive's recordings, for all subscribers.
 
 use rusteron_client::Position;
-
-use crate::recording_pos::{i32_at, i64_at};
+use rusteron_core::cnc::{i32_at, i64_at};
 
 /// An event of a recording, from the archive's stream of recording events.
 ///

@@ -1,6 +1,7 @@
 //! The counters with the positions of active recordings.
 
 use rusteron_client::{Aeron, Position};
+use rusteron_core::cnc::{i32_at, i64_at};
 
 const TYPE_ID: i32 = 100;
 const RECORDING_ID: usize = 0;
@@ -170,12 +171,4 @@ fn source_identity_end(key: &[u8]) -> Option<usize> {
 /// Returns the archive id in a counter's key, or `None` for an archive without an id.
 fn archive_id_in(key: &[u8]) -> Option<i64> {
     i64_at(key, source_identity_end(key)?)
-}
-
-pub(crate) fn i32_at(bytes: &[u8], offset: usize) -> Option<i32> {
-    bytes.get(offset..)?.first_chunk().copied().map(i32::from_le_bytes)
-}
-
-pub(crate) fn i64_at(bytes: &[u8], offset: usize) -> Option<i64> {
-    bytes.get(offset..)?.first_chunk().copied().map(i64::from_le_bytes)
 }

@@ -3,11 +3,11 @@
 use std::ffi::c_char;
 use std::slice;
 
+use rusteron_core::cnc::{i32_at, i64_at};
 use rusteron_sys::archive as sys;
 
 use crate::recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
 use crate::recording_event::{HEADER, SCHEMA, text_bytes, u16_at};
-use crate::recording_pos::{i32_at, i64_at};
 
 const CONTROL_RESPONSE: u16 = 1;
 const RECORDING_DESCRIPTOR: u16 = 22;

@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use rusteron_core::cnc;
+
 /// The file in the cluster directory.
 pub const RECORDING_LOG: &str = "recording.log";
 
@@ -96,14 +98,8 @@ pub fn parse_recording_log(bytes: &[u8]) -> Result<Vec<RecordingLogEntry>, Recor
     while offset < bytes.len() {
         let truncated = RecordingLogError::Truncated { offset };
         let entry = &bytes[offset..];
-        let i32_at = |at: usize| {
-            let field = entry.get(at..).and_then(|field| field.first_chunk());
-            field.copied().map(i32::from_le_bytes).ok_or(truncated)
-        };
-        let i64_at = |at: usize| {
-            let field = entry.get(at..).and_then(|field| field.first_chunk());
-            field.copied().map(i64::from_le_bytes).ok_or(truncated)
-        };
+        let i32_at = |at| cnc::i32_at(entry, at).ok_or(truncated);
+        let i64_at = |at| cnc::i64_at(entry, at).ok_or(truncated);
         let code = i32_at(44)?;
         let kind = match code & !INVALID_FLAG {
             _ if code == REMOVED => None,

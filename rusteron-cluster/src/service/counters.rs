@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusteron_client::{Aeron, AeronVersion, Counter, CounterState, CountersReader};
+use rusteron_core::cnc::{i32_at, i64_at};
 use rusteron_core::{panic, scan};
 
 use crate::error::Result;
@@ -92,14 +93,6 @@ fn recovery(key: &[u8], service_id: i32) -> Option<Result<Recovery, String>> {
         timestamp: i64_at(key, TIMESTAMP)?,
         snapshot_recording_id,
     }))
-}
-
-fn i32_at(key: &[u8], offset: usize) -> Option<i32> {
-    key.get(offset..)?.first_chunk().copied().map(i32::from_le_bytes)
-}
-
-fn i64_at(key: &[u8], offset: usize) -> Option<i64> {
-    key.get(offset..)?.first_chunk().copied().map(i64::from_le_bytes)
 }
 
 const ERRORS: i32 = 215;

@@ -25,8 +25,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
+use rusteron_core::cnc::epoch;
 use rusteron_core::cnc::error_log::{
     self, ALIGNMENT, FIRST_OBSERVATION, LAST_OBSERVATION, LENGTH, OBSERVATION_COUNT,
 };
@@ -342,13 +343,11 @@ fn save_errors(path: &Path, mut file: &File, header: &MarkFileHeader) -> io::Res
     }
     let mut text = String::new();
     for entry in &entries {
-        let millis =
-            |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0, |t| t.as_millis());
         text += &format!(
             "{} observations from {} to {} ms since 1970:\n{}\n\n",
             entry.observation_count,
-            millis(entry.first_observation),
-            millis(entry.last_observation),
+            epoch::millis(entry.first_observation),
+            epoch::millis(entry.last_observation),
             entry.text
         );
     }
@@ -374,7 +373,7 @@ fn is_alive(pid: i64) -> bool {
 
 /// Returns the time in milliseconds since 1970.
 fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as i64)
+    epoch::millis(SystemTime::now())
 }
 
 /// The right to use a mark file in this process. Dropping it gives the right back.

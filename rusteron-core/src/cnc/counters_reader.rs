@@ -441,6 +441,16 @@ impl Slot<'_> {
     }
 }
 
+/// Returns the number at an offset of a counter's key or of a record in a file, which are little-endian.
+pub fn i32_at(bytes: &[u8], offset: usize) -> Option<i32> {
+    bytes.get(offset..)?.first_chunk().copied().map(i32::from_le_bytes)
+}
+
+/// As [`i32_at`].
+pub fn i64_at(bytes: &[u8], offset: usize) -> Option<i64> {
+    bytes.get(offset..)?.first_chunk().copied().map(i64::from_le_bytes)
+}
+
 /// Converts the bytes to text. The allocation is reused unless bytes have to be replaced.
 fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)

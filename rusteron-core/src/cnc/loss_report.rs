@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::cnc::epoch;
+use crate::cnc::{epoch, i32_at, i64_at};
 
 /// The loss of one publisher's stream on its way to a media driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,14 +72,6 @@ fn next(report: &[u8]) -> Option<(LossReportEntry, usize)> {
         source,
     };
     Some((entry, length))
-}
-
-fn i64_at(report: &[u8], offset: usize) -> Option<i64> {
-    Some(i64::from_ne_bytes(report.get(offset..)?.first_chunk().copied()?))
-}
-
-fn i32_at(report: &[u8], offset: usize) -> Option<i32> {
-    Some(i32::from_ne_bytes(report.get(offset..)?.first_chunk().copied()?))
 }
 
 /// Returns the text whose length is at an offset, and the offset after the text.

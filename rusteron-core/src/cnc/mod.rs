@@ -13,7 +13,9 @@ mod system_counter;
 mod termination;
 
 pub use cnc_file::{CncConstants, CncFile, CncVersion};
-pub use counters_reader::{CounterSnapshot, CounterState, Counters, CountersReader};
+pub use counters_reader::{
+    CounterSnapshot, CounterState, Counters, CountersReader, i32_at, i64_at,
+};
 pub use error_log::ErrorLogEntry;
 pub use liveness::DriverWatch;
 pub use liveness::gone_driver;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use rusteron_sys as sys;
 
-use crate::cnc::counters_reader::{CounterSnapshot, CountersReader};
+use crate::cnc::{CounterSnapshot, CountersReader, i32_at, i64_at};
 use crate::error::Position;
 
 /// The positions of all publishers and subscribers of one publisher's stream, on one media driver.
@@ -239,15 +239,13 @@ struct Key {
 impl Key {
     /// Parses a key. `None` for another layout, which any process may give to its counters.
     fn parse(key: &[u8]) -> Option<Self> {
-        let (registration_id, rest) = key.split_first_chunk()?;
-        let (session_id, rest) = rest.split_first_chunk()?;
-        let (stream_id, rest) = rest.split_first_chunk()?;
-        let (channel_length, rest) = rest.split_first_chunk()?;
-        let channel = rest.get(..usize::try_from(i32::from_ne_bytes(*channel_length)).ok()?)?;
+        const CHANNEL: usize = 20;
+        let channel_length = usize::try_from(i32_at(key, 16)?).ok()?;
+        let channel = key.get(CHANNEL..)?.get(..channel_length)?;
         Some(Self {
-            registration_id: i64::from_ne_bytes(*registration_id),
-            session_id: i32::from_ne_bytes(*session_id),
-            stream_id: i32::from_ne_bytes(*stream_id),
+            registration_id: i64_at(key, 0)?,
+            session_id: i32_at(key, 8)?,
+            stream_id: i32_at(key, 12)?,
             channel: String::from_utf8_lossy(channel).into_owned(),
         })
     }

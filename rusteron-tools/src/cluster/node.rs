@@ -1,6 +1,7 @@
 //! A node, by the counters of its media driver.
 
 use rusteron_client::{CounterSnapshot, CountersReader};
+use rusteron_core::cnc::{i32_at, i64_at};
 use serde::Serialize;
 
 use crate::counter_types::cluster as types;
@@ -107,12 +108,13 @@ pub(super) fn read(
     let (mut services, mut sessions) = (Vec::new(), Vec::new());
     let mut has_node = false;
     counters.for_each(|counter| {
-        if i32_at(counter, 0) == cluster_id {
+        if i32_at(&counter.key, 0) == Some(cluster_id) {
             has_node |= node.add(counter);
             add_service(&mut services, counter);
             if counter.type_id == types::SESSION {
                 let label = counter.label.clone();
-                sessions.push(Session { cluster_session_id: i64_at(counter, 4), label });
+                let cluster_session_id = i64_at(&counter.key, 4).unwrap_or_default();
+                sessions.push(Session { cluster_session_id, label });
             }
         }
     });
@@ -189,7 +191,7 @@ fn add_service(services: &mut Vec<Service>, counter: &CounterSnapshot) {
     if !SERVICE_TYPES.contains(&counter.type_id) {
         return;
     }
-    let service_id = i32_at(counter, 4);
+    let service_id = i32_at(&counter.key, 4).unwrap_or_default();
     let index = services.iter().position(|service| service.service_id == service_id);
     let index = index.unwrap_or_else(|| {
         services.push(Service { service_id, ..Service::default() });
@@ -231,12 +233,4 @@ fn durations(cycle_ns: Option<i64>, snapshot_ns: Option<i64>) -> String {
 
 fn number(number: Option<i64>) -> String {
     number.map_or_else(|| "unknown".to_owned(), text::grouped)
-}
-
-fn i32_at(counter: &CounterSnapshot, offset: usize) -> i32 {
-    counter.key[offset..].first_chunk().copied().map_or(0, i32::from_le_bytes)
-}
-
-fn i64_at(counter: &CounterSnapshot, offset: usize) -> i64 {
-    counter.key[offset..].first_chunk().copied().map_or(0, i64::from_le_bytes)
 }
