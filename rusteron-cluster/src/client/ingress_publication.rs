@@ -1,6 +1,5 @@
 //! The publication to a cluster, and claims on it.
 
-use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use rusteron_client::{
@@ -135,8 +134,4 @@ impl DerefMut for IngressClaim<'_> {
     }
 }
 
-impl fmt::Debug for IngressClaim<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IngressClaim").field("length", &self.len()).finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(IngressClaim<'_>: len());

@@ -1,6 +1,5 @@
 //! Answering the client of a session.
 
-use std::fmt;
 use std::io::IoSlice;
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
@@ -277,8 +276,4 @@ impl DerefMut for SessionClaim<'_> {
     }
 }
 
-impl fmt::Debug for SessionClaim<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionClaim").field("length", &self.len()).finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(SessionClaim<'_>: len());

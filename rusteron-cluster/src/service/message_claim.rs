@@ -1,6 +1,5 @@
 //! Claimed ranges of a service.
 
-use std::fmt;
 use std::io::IoSlice;
 use std::ops::{Deref, DerefMut};
 
@@ -89,8 +88,4 @@ impl DerefMut for MessageClaim<'_> {
     }
 }
 
-impl fmt::Debug for MessageClaim<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MessageClaim").field("length", &self.len()).finish_non_exhaustive()
-    }
-}
+rusteron_core::impl_debug!(MessageClaim<'_>: len());

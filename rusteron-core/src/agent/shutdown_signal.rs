@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::agent::interrupt;
 use crate::ffi::PerProcess;
@@ -96,26 +96,17 @@ impl ShutdownSignal {
     /// Waits for the signal. Never call this in a callback of a conductor: the client stands still
     /// meanwhile, and an agent that needs the client cannot end.
     pub fn wait(&self) {
-        let mut guard = self.lock();
-        while !self.is_signalled() {
-            guard = self.state.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
-        }
+        let waited = self.state.changed.wait_while(self.lock(), |()| !self.is_signalled());
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Waits for the signal, at most for `timeout`. Returns whether the signal was given. As
     /// [`wait`](Self::wait), not for callbacks of a conductor.
     pub fn wait_timeout(&self, timeout: Duration) -> bool {
-        let start = Instant::now();
-        let mut guard = self.lock();
-        while !self.is_signalled() {
-            let remaining = timeout.saturating_sub(start.elapsed());
-            if remaining.is_zero() {
-                return false;
-            }
-            let waited = self.state.changed.wait_timeout(guard, remaining);
-            guard = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
+        let changed = &self.state.changed;
+        let waited = changed.wait_timeout_while(self.lock(), timeout, |()| !self.is_signalled());
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        self.is_signalled()
     }
 
     /// Takes the lock, which protects no data that a panic could leave half changed.
