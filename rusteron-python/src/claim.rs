@@ -259,8 +259,8 @@ impl Claim {
     }
 }
 
-/// Returns the subclass of `Claim` with the buffer protocol.
-fn exporting_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+/// Returns the subclass of `Claim` with the buffer protocol. The first call gives the GIL away for a moment.
+pub(crate) fn exporting_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     const BF_GETBUFFER: c_int = 1;
     const BF_RELEASEBUFFER: c_int = 2;
     static TYPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();

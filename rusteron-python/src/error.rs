@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use rusteron_archive::ArchiveError;
@@ -19,7 +18,8 @@ fn exception(class: &str, text: &str, kind: &str, code: i32) -> PyErr {
     })
 }
 
-fn module<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyModule>> {
+/// Returns `rusteron._errors`. The first call gives the GIL away for a moment.
+pub(crate) fn module<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyModule>> {
     static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let module = MODULE.get_or_try_init(py, || py.import("rusteron._errors").map(Bound::unbind))?;
     Ok(module.bind(py))
@@ -37,7 +37,7 @@ pub(crate) fn client(error: impl Into<Error>) -> PyErr {
 fn with_close_cause(raised: PyErr, cause: Option<impl fmt::Display>) -> PyErr {
     let Some(cause) = cause else { return raised };
     Python::attach(|py| {
-        let set = raised.value(py).setattr(intern!(py, "close_cause"), cause.to_string());
+        let set = raised.value(py).setattr("close_cause", cause.to_string());
         set.err().unwrap_or(raised)
     })
 }
@@ -71,9 +71,9 @@ pub(crate) fn archive(error: &ArchiveError) -> PyErr {
     Python::attach(|py| {
         let value = raised.value(py);
         let set = value
-            .setattr(intern!(py, "operation"), error.operation())
-            .and_then(|()| value.setattr(intern!(py, "relevant_id"), error.relevant_id()))
-            .and_then(|()| value.setattr(intern!(py, "correlation_id"), error.correlation_id()));
+            .setattr("operation", error.operation())
+            .and_then(|()| value.setattr("relevant_id", error.relevant_id()))
+            .and_then(|()| value.setattr("correlation_id", error.correlation_id()));
         set.err().unwrap_or(raised)
     })
 }

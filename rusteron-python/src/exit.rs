@@ -1,15 +1,16 @@
 //! The end of the interpreter, and threads that are in the middle of a call then.
 //!
 //! Once Python finalizes, it ends every thread that wants the GIL. Before 3.14, it does so by unwinding, and Rust aborts
-//! when it catches that. So at exit, threads that run Python code in a call of this package get some time to return. After
-//! that, a thread that wants the GIL in such a call sleeps for ever, which does no harm.
+//! when it catches that. So at exit, threads that take the GIL back after a call get it first, and threads that run Python
+//! code in a call of this package get some time to return. After that, a thread that wants the GIL in such code sleeps for
+//! ever, which does no harm.
 
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, ThreadId};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -17,15 +18,32 @@ use pyo3::types::PyTuple;
 use rusteron_core::ffi::PerProcess;
 use rusteron_sys as sys;
 
-/// The time that threads get to return from Python code.
-const GRACE: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_millis(1);
+
+/// The ticks that threads get to return from Python code. A machine that stands still for a second takes one of them.
+const GRACE: usize = 1000;
 
 #[derive(Default)]
 struct State {
     /// The thread that ends the interpreter.
     ending: OnceLock<ThreadId>,
-    /// Number of `Inside`s of threads that are not held.
-    inside: AtomicUsize,
+    /// Number of `Calling`s of threads that are not held.
+    calling: AtomicUsize,
+    /// Number of threads that take the GIL back.
+    returning: AtomicUsize,
+}
+
+impl State {
+    /// Counts this thread, unless the interpreter is ending: the thread must then be held.
+    fn count(&self, counter: &AtomicUsize) -> bool {
+        // Before the flag is read, while `begin` sets the flag before it reads the number.
+        counter.fetch_add(1, Ordering::SeqCst);
+        let is_ending = self.ending.get().is_some_and(|id| *id != thread::current().id());
+        if is_ending {
+            counter.fetch_sub(1, Ordering::SeqCst);
+        }
+        !is_ending
+    }
 }
 
 static STATE: PerProcess<State> = PerProcess::new();
@@ -34,34 +52,30 @@ thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A region of a call in which the thread runs Python code, or takes the GIL back.
-struct Inside(&'static State);
+/// A region of a call in which the thread runs Python code.
+struct Calling(&'static State);
 
-impl Inside {
-    /// Returns `None` if the interpreter is ending. The thread must then be held.
+impl Calling {
+    /// Returns `None` if the interpreter is ending.
     fn enter() -> Option<Self> {
         let state = &*STATE;
-        let depth = DEPTH.get();
-        // Before the flag is read, while `begin` sets the flag before it reads the number.
-        state.inside.fetch_add(1, Ordering::SeqCst);
-        if state.ending.get().is_some_and(|id| *id != thread::current().id()) {
-            state.inside.fetch_sub(depth + 1, Ordering::SeqCst);
-            return None;
-        }
-        DEPTH.set(depth + 1);
-        Some(Self(state))
+        state.count(&state.calling).then(|| {
+            DEPTH.set(DEPTH.get() + 1);
+            Self(state)
+        })
     }
 }
 
-impl Drop for Inside {
+impl Drop for Calling {
     fn drop(&mut self) {
         DEPTH.set(DEPTH.get() - 1);
-        self.0.inside.fetch_sub(1, Ordering::SeqCst);
+        self.0.calling.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 /// Sleeps until the process has ended. Called without the GIL.
 fn hold() -> ! {
+    STATE.calling.fetch_sub(DEPTH.get(), Ordering::SeqCst);
     loop {
         thread::park();
     }
@@ -69,17 +83,22 @@ fn hold() -> ! {
 
 /// Returns unless another thread is ending the interpreter.
 pub(crate) fn hold_at_exit(py: Python<'_>) {
-    if Inside::enter().is_none() {
+    if Calling::enter().is_none() {
         py.detach(|| hold());
     }
 }
 
 /// Makes a call without the GIL.
 pub(crate) fn detached<T: Send>(py: Python<'_>, call: impl FnOnce() -> T + Send) -> T {
-    let (outcome, _inside) = py.detach(|| {
+    let state = &*STATE;
+    let outcome = py.detach(|| {
         let outcome = call();
-        (outcome, Inside::enter().unwrap_or_else(|| hold()))
+        if !state.count(&state.returning) {
+            hold();
+        }
+        outcome
     });
+    state.returning.fetch_sub(1, Ordering::SeqCst);
     outcome
 }
 
@@ -93,7 +112,7 @@ pub(crate) fn call<'py>(
     type Function = unsafe extern "C" fn(*mut c_void, *mut c_void) -> *mut c_void;
     let py = function.py();
     let arguments = arguments.into_pyobject(py)?;
-    let Some(_inside) = Inside::enter() else { py.detach(|| hold()) };
+    let Some(_calling) = Calling::enter() else { py.detach(|| hold()) };
     // SAFETY: all arguments are pointers, which are passed alike, as is the result.
     let call_object =
         unsafe { std::mem::transmute::<CallObject, Function>(ffi::PyObject_CallObject) };
@@ -112,9 +131,15 @@ pub(crate) fn begin(py: Python<'_>) {
     // A second call comes from the same thread.
     let _ = state.ending.set(thread::current().id());
     py.detach(|| {
-        let deadline = Instant::now() + GRACE;
-        while state.inside.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(1));
+        // These want nothing but the GIL, as this thread does.
+        while state.returning.load(Ordering::SeqCst) > 0 {
+            thread::sleep(TICK);
+        }
+        for _ in 0..GRACE {
+            if state.calling.load(Ordering::SeqCst) == 0 {
+                break;
+            }
+            thread::sleep(TICK);
         }
     });
 }

@@ -66,6 +66,9 @@ fn _rusteron(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<subscription::Image>()?;
     module.add_class::<subscription::Subscription>()?;
     module.add("AERON_VERSION", rusteron_client::AERON_VERSION.to_string())?;
+    // Here, because a thread that gives the GIL away within these ends the process when the interpreter ends meanwhile.
+    error::module(module.py())?;
+    claim::exporting_type(module.py())?;
     let at_exit = pyo3::wrap_pyfunction!(at_exit, module)?;
     module.py().import("atexit")?.call_method1("register", (at_exit,))?;
     Ok(())

@@ -329,7 +329,7 @@ impl Subscription {
 
     fn __aiter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let module = py.import("rusteron._asyncio")?;
-        module.getattr("messages")?.call1((slf,)).map(Bound::unbind)
+        exit::call(&module.getattr("messages")?, (slf,)).map(Bound::unbind)
     }
 
     /// Takes one message, or returns `None`. For `rusteron._asyncio`.
