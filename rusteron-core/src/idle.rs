@@ -223,11 +223,7 @@ impl<F: FnMut(usize)> IdleStrategy for IdleFn<F> {
     }
 }
 
-impl<F> fmt::Debug for IdleFn<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IdleFn").finish_non_exhaustive()
-    }
-}
+crate::impl_debug!([F] IdleFn<F>);
 
 /// Makes the enumerations of the strategies, by name and by value.
 macro_rules! strategies {

@@ -37,12 +37,13 @@ pub use nearest::nearest;
 pub use properties::{load_properties, load_properties_file};
 pub use version::{AERON_VERSION, AeronVersion};
 
-/// Implements `Debug` by some fields and methods of a type: `impl_debug!(Counter: id, value());`.
+/// Implements `Debug` by some fields and methods of a type: `impl_debug!(Counter: id, value());`. Parameters of the
+/// implementation stand in brackets: `impl_debug!([T] Request<T>: id);`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! impl_debug {
-    ($type:ident $(<$lifetime:lifetime>)? $(: $($name:ident $(($($none:tt)*))?),+)?) => {
-        impl ::std::fmt::Debug for $type $(<$lifetime>)? {
+    ($([$($generics:tt)+])? $type:ident $(<$parameter:tt>)? $(: $($name:ident $(($($none:tt)*))?),+)?) => {
+        impl $(<$($generics)+>)? ::std::fmt::Debug for $type $(<$parameter>)? {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 f.debug_struct(stringify!($type))
                     $($(.field(stringify!($name), &self.$name $(($($none)*))?))+)?

@@ -1,7 +1,6 @@
 //! Several agents as one.
 
 use std::any::Any;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::agent::agent::role_name;
@@ -106,11 +105,7 @@ impl<M: Members> Agent for CompositeAgent<M> {
     }
 }
 
-impl<M: Members> fmt::Debug for CompositeAgent<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CompositeAgent").field("role_name", &self.role_name).finish_non_exhaustive()
-    }
-}
+crate::impl_debug!([M: Members] CompositeAgent<M>: role_name);
 
 /// Runs a step of all members, whatever happens to one of them.
 fn for_all(

@@ -5,7 +5,6 @@
 //! So C gets one handler of each kind before the client starts. That handler calls the handlers in
 //! a Rust list. Adding and removing handlers waits for no conductor.
 
-use std::fmt;
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
@@ -60,11 +59,7 @@ pub struct Handlers<F: ?Sized> {
     entries: Mutex<Vec<Arc<Entry<F>>>>,
 }
 
-impl<F: ?Sized> fmt::Debug for Handlers<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handlers").field("role", &self.role).finish_non_exhaustive()
-    }
-}
+crate::impl_debug!([F: ?Sized] Handlers<F>: role);
 
 impl<F: ?Sized + Send + 'static> Handlers<F> {
     /// Makes an empty list. `role` names the handlers in the log.

@@ -220,7 +220,8 @@ fn send_endpoint(uri: &ChannelUri) -> Checked {
     const PARAMETER: Parameter = Parameter::Endpoint;
     let Some(text) = uri.get(PARAMETER).filter(|_| uri.media() == Media::Udp) else {
         let reason = "a destination needs it: aeron:udp?endpoint=host:port";
-        return Err(ChannelUriError::missing(PARAMETER, reason));
+        let error = ChannelUriError::new(ChannelUriErrorKind::Missing, reason);
+        return Err(error.with_key(PARAMETER.key()));
     };
     match port(text) {
         Some(0) => {

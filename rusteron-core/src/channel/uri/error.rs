@@ -76,10 +76,6 @@ impl ChannelUriError {
         Self::new(ChannelUriErrorKind::Value, reason).with_key(parameter.key()).with_value(value)
     }
 
-    pub(super) fn missing(parameter: Parameter, reason: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(ChannelUriErrorKind::Missing, reason).with_key(parameter.key())
-    }
-
     /// Returns the kind of the fault.
     pub fn kind(&self) -> ChannelUriErrorKind {
         self.kind
