@@ -11,10 +11,8 @@ mod dead_driver;
 #[cfg(all(unix, feature = "binary"))]
 mod faults;
 #[cfg(unix)]
-mod hostile_commands;
+mod hostile_cnc;
 mod hostile_datagrams;
-#[cfg(unix)]
-mod hostile_positions;
 #[cfg(unix)]
 mod java;
 mod loss;
