@@ -373,7 +373,7 @@ impl Drop for Connecting {
             self.set_aeron(self.aeron);
             // SAFETY: C copies the client of a context only after a command to the client. The closed
             // client accepts no command.
-            unsafe { sys::rusteron_closed_client_delete(closed.as_ptr()) };
+            unsafe { rusteron_sys::aeron_free(closed.as_ptr().cast()) };
         }
     }
 }

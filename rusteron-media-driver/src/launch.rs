@@ -180,24 +180,21 @@ impl Drop for Running {
     }
 }
 
-/// Returns address and length of a file that a driver has mapped.
-type MappedFile =
-    unsafe extern "C" fn(*mut sys::aeron_driver_context_t, *mut *mut c_void, *mut usize);
-
 /// Keeps forked children from the files that an initialised driver has mapped.
 fn fork_guards(context: &Context) -> Vec<ForkGuard> {
-    let files: [MappedFile; 2] =
-        [sys::rusteron_driver_context_cnc, sys::rusteron_driver_context_loss_report];
-    let guard = |file: MappedFile| {
-        let (mut address, mut length) = (ptr::null_mut(), 0);
-        // SAFETY: the context is live, and unmaps the file after the guard has gone. A forked child
-        // has none of the driver's threads, which use it.
-        unsafe {
-            file(context.as_ptr(), &mut address, &mut length);
-            ForkGuard::of_mapping(address.cast(), length)
-        }
-    };
-    files.map(guard).into()
+    let (mut addresses, mut lengths) = ([ptr::null_mut(); 2], [0; 2]);
+    // SAFETY: the context is live, and the function fills in two of each.
+    unsafe {
+        sys::rusteron_driver_context_mappings(
+            context.as_ptr(),
+            addresses.as_mut_ptr(),
+            lengths.as_mut_ptr(),
+        );
+    }
+    // SAFETY: the context unmaps the files after the guards have gone. A forked child has none of the
+    // driver's threads, which use them.
+    let guard = |(address, length)| unsafe { ForkGuard::of_mapping(address, length) };
+    addresses.map(<*mut c_void>::cast).into_iter().zip(lengths).map(guard).collect()
 }
 
 /// Replaces settings that Aeron's own functions would handle wrongly.
@@ -224,7 +221,7 @@ fn apply_affinity(context: &Context) -> Result<()> {
         return Ok(());
     }
     // SAFETY: the context is live and not yet used by a driver, and its CPUs exist: they are checked.
-    unsafe { sys::rusteron_driver_context_apply_affinity(context.as_ptr()) }
+    unsafe { sys::aeron_driver_validate_and_apply_affinity_configuration(context.as_ptr()) }
         .into_result()
         .map(drop)
         // C often puts an arbitrary number beside its text.

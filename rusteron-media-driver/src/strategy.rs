@@ -173,10 +173,12 @@ fn congestion_control_supplier(
     strategy: CongestionControlStrategy,
 ) -> sys::aeron_congestion_control_strategy_supplier_func_t {
     // SAFETY: C only reads the terminated name, and finds it in its table.
-    unsafe { sys::rusteron_congestion_control_supplier(c_name(strategy.name()).as_ptr()) }
+    unsafe {
+        sys::aeron_congestion_control_strategy_supplier_load(c_name(strategy.name()).as_ptr())
+    }
 }
 
 fn name_resolver_supplier(resolver: NameResolver) -> sys::aeron_name_resolver_supplier_func_t {
     // SAFETY: C only reads the terminated name, and finds it in its table.
-    unsafe { sys::rusteron_name_resolver_supplier(c_name(resolver.name()).as_ptr()) }
+    unsafe { sys::aeron_name_resolver_supplier_load(c_name(resolver.name()).as_ptr()) }
 }

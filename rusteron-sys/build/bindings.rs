@@ -8,50 +8,42 @@ use std::path::Path;
 use crate::manifest_dir;
 use crate::source::Sources;
 
-struct Unit {
-    /// The name of both the header in `shim/` and the Rust file.
-    name: &'static str,
-    /// Files whose declarations belong to this unit. Other declarations come from `uses`.
-    allowed_files: &'static str,
-    uses: &'static str,
-}
+/// The names of the Rust files, the headers whose declarations belong to them, and where the other declarations come
+/// from.
+const UNITS: [(&str, &[&str], Option<&str>); 3] = [
+    (
+        "client",
+        &["aeronc", "aeron_client_error", "aeron_common", "aeron_counters", "rusteron_shim"],
+        None,
+    ),
+    ("driver", &["aeronmd", "rusteron_driver_shim"], Some("use super::*;")),
+    (
+        "archive",
+        &[
+            "aeron_archive_client_error",
+            "client/aeron_archive",
+            "client/aeron_archive_proxy",
+            "rusteron_archive",
+        ],
+        Some("use super::*;"),
+    ),
+];
 
 pub(crate) fn generate(sources: &Sources, out_dir: &Path) -> Result<(), String> {
-    let units = [
-        Unit {
-            name: "client",
-            allowed_files: r".*(aeronc|aeron_common|aeron_counters|aeron_client_error|rusteron_shim)\.h",
-            uses: "",
-        },
-        Unit {
-            name: "driver",
-            allowed_files: r".*(aeronmd|rusteron_driver_shim)\.h",
-            uses: "use super::*;",
-        },
-        Unit {
-            name: "archive",
-            allowed_files: r".*(aeron_archive|aeron_archive_client_error|rusteron_archive)\.h",
-            uses: "use super::*;",
-        },
-    ];
-    for unit in units {
-        unit.generate(sources, out_dir)?;
-    }
-    Ok(())
-}
-
-impl Unit {
-    fn generate(&self, sources: &Sources, out_dir: &Path) -> Result<(), String> {
-        let header = manifest_dir().join("shim").join(format!("{}.h", self.name));
+    for (name, headers, uses) in UNITS {
+        let mut contents = "#include <stddef.h>\n#include \"aeronc.h\"\n".to_owned();
+        for header in headers {
+            contents += &format!("#include \"{header}.h\"\n");
+        }
         let mut builder = bindgen::Builder::default()
-            .header(header.to_string_lossy())
+            .header_contents("headers.h", &contents)
             .clang_args(["-std=c11", "-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64"])
             .clang_arg(format!("-I{}", sources.client_dir().display()))
             .clang_arg(format!("-I{}", sources.driver_dir().display()))
             .clang_arg(format!("-I{}", sources.archive_dir().display()))
             .clang_arg(format!("-I{}", manifest_dir().join("shim").display()))
-            .allowlist_file(self.allowed_files)
-            .allowlist_recursively(self.uses.is_empty())
+            .allowlist_file(format!(r".*/({})\.h", headers.join("|")))
+            .allowlist_recursively(uses.is_none())
             // va_list is a different type on every platform, and Rust never calls a function with
             // it.
             .opaque_type(".*va_list.*")
@@ -66,13 +58,12 @@ impl Unit {
             .rust_edition(bindgen::RustEdition::Edition2024)
             .rust_target(bindgen::RustTarget::stable(85, 0).map_err(|error| error.to_string())?)
             .formatter(bindgen::Formatter::Prettyplease);
-        if !self.uses.is_empty() {
-            builder = builder.raw_line(self.uses);
+        if let Some(uses) = uses {
+            builder = builder.raw_line(uses);
         }
-        let bindings = builder
-            .generate()
-            .map_err(|error| format!("bindgen, {}: {error}", header.display()))?;
-        let path = out_dir.join(format!("{}.rs", self.name));
-        bindings.write_to_file(&path).map_err(|error| format!("{}: {error}", path.display()))
+        let bindings = builder.generate().map_err(|error| format!("bindgen, {name}: {error}"))?;
+        let path = out_dir.join(format!("{name}.rs"));
+        bindings.write_to_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     }
+    Ok(())
 }

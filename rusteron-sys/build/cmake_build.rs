@@ -11,7 +11,6 @@ use crate::cmake_options::{
 use crate::compile;
 use crate::guards::{GUARDED_FLAG, guarded, guards};
 use crate::out_dir;
-use crate::scanners;
 use crate::source::{Features, Sources};
 use crate::target::{Platform, Target};
 
@@ -117,27 +116,38 @@ fn module_dir() -> Result<PathBuf, String> {
     Ok(dir)
 }
 
-/// Writes a file for CMake that renames the guarded calls to the shim's functions. It applies to
-/// each directory whose target contains them, once all directories are known. The file also lets
-/// the shim's scanners precede Aeron's.
+/// Writes a file for CMake that renames the guarded calls to the shim's functions, and leaves out the files that the
+/// shim includes. It applies to each directory whose target contains them, once all directories are known. The file also
+/// lets the shim's scanners precede Aeron's.
 fn shim_file(sources: &Sources, features: Features, target: &Target) -> Result<PathBuf, String> {
     let path = out_dir().join("shim.cmake");
     let mut text =
-        format!("include_directories(BEFORE \"{}\")\n", for_cmake(scanners::include_dir()));
+        format!("include_directories(BEFORE \"{}\")\n", for_cmake(compile::scanners_dir()));
     let driver = features.driver.then(|| sources.driver_dir());
     let archive = features.archive.then(|| sources.archive_dir());
     let directories = [Some(sources.client_dir()), driver, archive].into_iter().flatten();
     let directories = directories.map(|dir| format!("\"{}\"", for_cmake(dir)));
     let directories = directories.collect::<Vec<_>>().join(" ");
-    for guard in guards(features) {
-        let file = for_cmake(sources.tree.join(guard.file));
-        let names = guard.calls.iter().map(|call| format!("{call}={}", guarded(call)));
-        let names = names.collect::<Vec<_>>().join(";");
-        let options = if target.msvc { "" } else { GUARDED_FLAG };
+    let mut set_properties = |file: PathBuf, properties: String| {
+        let file = for_cmake(file);
         text += &format!(
             "cmake_language(DEFER DIRECTORY \"${{CMAKE_SOURCE_DIR}}\" CALL set_source_files_properties \
-             \"{file}\" DIRECTORY {directories} PROPERTIES COMPILE_DEFINITIONS \"{names}\" COMPILE_OPTIONS \"{options}\")\n"
+             \"{file}\" DIRECTORY {directories} PROPERTIES {properties})\n"
         );
+    };
+    for (file, calls) in guards(sources, features)? {
+        let names = calls.iter().map(|call| format!("{call}={}", guarded(call)));
+        let names = names.collect::<Vec<_>>().join(";");
+        let options = if target.msvc { "" } else { GUARDED_FLAG };
+        set_properties(
+            file,
+            format!("COMPILE_DEFINITIONS \"{names}\" COMPILE_OPTIONS \"{options}\""),
+        );
+    }
+    if features.archive {
+        for file in compile::INCLUDED {
+            set_properties(sources.archive_dir().join(file), "HEADER_FILE_ONLY ON".to_owned());
+        }
     }
     fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(path)

@@ -3,13 +3,17 @@
 //! The level of optimisation is 3 in every Cargo profile, because an unoptimised driver is too slow for debug
 //! builds. No `-march` is set. C gets line tables if the profile has debug information. `RUSTERON_CFLAGS` adds
 //! flags after all others. The driver's `main` is left out.
+//!
+//! Aeron's sources are compiled unchanged. The shim changes them in three ways: `guards` renames single calls; two files
+//! are compiled as a part of a file of the shim; and two headers with the functions that walk over frames are replaced,
+//! as the compiler finds the shim's first. Tests compare those functions with a walk over single frames, and Aeron's
+//! headers with known sums, so that a change of Aeron's does not go unnoticed.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::guards::{self, GUARDED_FLAG, guarded, guards};
-use crate::scanners;
+use crate::guards::{GUARDED_FLAG, guarded, guards};
 use crate::source::{Features, Sources};
 use crate::target::Target;
 use crate::{AERON_VERSION, manifest_dir};
@@ -17,12 +21,26 @@ use crate::{AERON_VERSION, manifest_dir};
 /// Extra flags for the C compiler, separated by white space, after all others.
 pub(crate) const C_FLAGS_VARIABLE: &str = "RUSTERON_CFLAGS";
 
+/// Headers that the shim's replace: by the first the sender finds the frames of a datagram, and by the second the loss
+/// detector finds gaps.
+const SCANNERS: [&str; 2] =
+    ["concurrent/aeron_term_scanner.h", "concurrent/aeron_term_gap_scanner.h"];
+
+/// Files that a file of the shim includes. They are compiled as a part of it.
+pub(crate) const INCLUDED: [&str; 2] =
+    ["client/aeron_archive_replay_merge.c", "client/aeron_archive_persistent_subscription.c"];
+
+/// Returns the directory of headers that precedes all others.
+pub(crate) fn scanners_dir() -> PathBuf {
+    manifest_dir().join("shim/scanners")
+}
+
 /// All files and flags of the compilation. The parity test compares them with CMake's.
 pub(crate) struct Plan {
     pub(crate) files: Vec<PathBuf>,
     pub(crate) defines: Vec<(String, Option<String>)>,
+    guards: Vec<(PathBuf, &'static [&'static str])>,
     includes: Vec<PathBuf>,
-    tree: PathBuf,
 }
 
 impl Plan {
@@ -31,10 +49,13 @@ impl Plan {
         features: Features,
         target: &Target,
     ) -> Result<Self, String> {
-        guards::check(&sources.tree, features)?;
-        scanners::check(&sources.client_dir())?;
+        let client_dir = sources.client_dir();
+        let scanners = SCANNERS.map(|header| client_dir.join(header));
+        if let Some(missing) = scanners.iter().find(|path| !path.is_file()) {
+            return Err(format!("{}: no such file, which is replaced", missing.display()));
+        }
         let mut files = Vec::new();
-        collect_c_files(&sources.client_dir(), &mut files)?;
+        collect_c_files(&client_dir, &mut files)?;
         if features.driver {
             collect_c_files(&sources.driver_dir(), &mut files)?;
             // The C program's main(). The Rust binary `media_driver` replaces it.
@@ -47,8 +68,8 @@ impl Plan {
         Ok(Self {
             files,
             defines: defines(target),
+            guards: guards(sources, features)?,
             includes: sources.include_dirs(features),
-            tree: sources.tree.clone(),
         })
     }
 
@@ -57,20 +78,20 @@ impl Plan {
         let failed = |error| format!("compiling Aeron {AERON_VERSION} failed: {error}");
         let mut build = self.builder(target);
         let mut unguarded = self.files.clone();
-        for guard in guards(features) {
-            let file = self.tree.join(guard.file);
-            unguarded.retain(|other| *other != file);
+        unguarded.retain(|file| !INCLUDED.iter().any(|included| file.ends_with(included)));
+        for (file, calls) in &self.guards {
+            unguarded.retain(|other| other != file);
             let mut build_guarded = self.builder(target);
             build_guarded.file(file);
             if !target.msvc {
                 build_guarded.flag(GUARDED_FLAG);
             }
-            for call in guard.calls {
+            for call in *calls {
                 build_guarded.define(call, guarded(call).as_str());
             }
             build.objects(build_guarded.try_compile_intermediates().map_err(failed)?);
         }
-        build.files(unguarded).files(shim_files(features));
+        build.files(unguarded).files(shim_files(features)?);
         build.try_compile("rusteron_aeron").map_err(failed)
     }
 
@@ -82,7 +103,7 @@ impl Plan {
         target: &Target,
     ) -> Result<(), String> {
         let mut build = self.builder(target);
-        build.files(shim_files(features));
+        build.files(shim_files(features)?);
         if features.driver {
             let left_out = crate::cmake_options::LEFT_OUT_OF_DRIVER;
             build.files(
@@ -98,7 +119,7 @@ impl Plan {
         let mut build = cc::Build::new();
         build
             // Before Aeron's directories, so that the scanners replace Aeron's.
-            .include(scanners::include_dir())
+            .include(scanners_dir())
             .includes(&self.includes)
             .include(manifest_dir().join("shim"))
             // An unoptimised driver is of no use, so a debug profile gets the same C code.
@@ -126,34 +147,17 @@ impl Plan {
     }
 }
 
-fn shim_files(features: Features) -> Vec<PathBuf> {
-    let driver: &[_] = match features.driver {
-        true => &[
-            "rusteron_driver_shim.c",
-            "rusteron_driver_guards.c",
-            "rusteron_segmentation_offload.c",
-            "rusteron_term_cleaning.c",
-        ],
-        false => &[],
-    };
-    let archive: &[_] = match features.archive {
-        true => &[
-            "rusteron_archive_messages.c",
-            "rusteron_archive_shim.c",
-            "rusteron_persistent_subscription_shim.c",
-        ],
-        false => &[],
-    };
-    let client = [
-        "rusteron_shim.c",
-        "rusteron_client_guards.c",
-        "rusteron_cnc_guards.c",
-        "rusteron_driver_liveness.c",
-        "rusteron_fork.c",
-        "rusteron_thread_end.c",
-    ];
-    let shim = manifest_dir().join("shim");
-    client.iter().chain(driver).chain(archive).map(|name| shim.join(name)).collect()
+/// The shim has a directory for each part, with the C files that the part needs.
+fn shim_files(features: Features) -> Result<Vec<PathBuf>, String> {
+    let mut files = Vec::new();
+    for (part, is_compiled) in
+        [("client", true), ("driver", features.driver), ("archive", features.archive)]
+    {
+        if is_compiled {
+            collect_c_files(&manifest_dir().join("shim").join(part), &mut files)?;
+        }
+    }
+    Ok(files)
 }
 
 fn defines(target: &Target) -> Vec<(String, Option<String>)> {

@@ -9,20 +9,17 @@
 //! call has gone from its file. `docs/design/aeron-faults.md` lists what the guards prevent.
 
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 
-use crate::source::Features;
+use crate::source::{Features, Sources};
 
-/// A file of Aeron's, relative to its tree, and the functions whose calls in it are guarded.
-pub(crate) struct Guard {
-    pub(crate) file: &'static str,
-    pub(crate) calls: &'static [&'static str],
-}
+/// A file of Aeron's, relative to the directory of its part, and the functions whose calls in it are guarded.
+type Guard = (&'static str, &'static [&'static str]);
 
 const CLIENT: &[Guard] = &[
-    Guard {
-        file: "aeron-client/src/main/c/aeron_client_conductor.c",
-        calls: &[
+    (
+        "aeron_client_conductor.c",
+        &[
             "aeron_broadcast_receiver_init",
             "aeron_broadcast_receiver_receive",
             "aeron_exclusive_publication_create",
@@ -30,120 +27,69 @@ const CLIENT: &[Guard] = &[
             "aeron_mpsc_rb_consumer_heartbeat_time_value",
             "aeron_publication_create",
         ],
-    },
-    Guard {
-        file: "aeron-client/src/main/c/aeron_client.c",
-        calls: &["aeron_client_conductor_init"],
-    },
-    Guard {
-        file: "aeron-client/src/main/c/aeron_subscription.c",
-        calls: &["aeron_image_poll", "aeron_image_controlled_poll"],
-    },
-    Guard { file: "aeron-client/src/main/c/aeron_context.c", calls: &["aeron_parse_duration_ns"] },
-    Guard { file: "aeron-client/src/main/c/uri/aeron_uri.c", calls: &["aeron_parse_duration_ns"] },
-    Guard {
-        file: "aeron-client/src/main/c/util/aeron_properties_util.c",
-        calls: &["aeron_http_retrieve"],
-    },
+    ),
+    ("aeron_client.c", &["aeron_client_conductor_init"]),
+    ("aeron_subscription.c", &["aeron_image_poll", "aeron_image_controlled_poll"]),
+    ("aeron_context.c", &["aeron_parse_duration_ns"]),
+    ("uri/aeron_uri.c", &["aeron_parse_duration_ns"]),
+    ("util/aeron_properties_util.c", &["aeron_http_retrieve"]),
 ];
 
 const DRIVER: &[Guard] = &[
-    Guard {
-        file: "aeron-driver/src/main/c/aeron_driver.c",
-        calls: &["aeron_driver_conductor_on_close"],
-    },
-    Guard {
-        file: "aeron-driver/src/main/c/aeron_congestion_control.c",
-        calls: &["aeron_parse_duration_ns"],
-    },
-    Guard {
-        file: "aeron-driver/src/main/c/aeron_driver_conductor.c",
-        calls: &["aeron_mpsc_rb_controlled_read"],
-    },
-    Guard {
-        file: "aeron-driver/src/main/c/aeron_driver_context.c",
-        calls: &["aeron_config_parse_duration_ns"],
-    },
-    Guard {
-        file: "aeron-driver/src/main/c/aeron_flow_control.c",
-        calls: &["aeron_parse_duration_ns"],
-    },
-    Guard {
-        file: "aeron-driver/src/main/c/aeron_publication_image.c",
-        calls: &["aeron_parse_duration_ns", "memset"],
-    },
-    Guard { file: "aeron-driver/src/main/c/aeron_ipc_publication.c", calls: &["memset"] },
-    Guard { file: "aeron-driver/src/main/c/aeron_network_publication.c", calls: &["memset"] },
-    Guard {
-        file: "aeron-driver/src/main/c/media/aeron_udp_channel_transport.c",
-        calls: &["aeron_socket"],
-    },
-    Guard {
-        file: "aeron-driver/src/main/c/media/aeron_receive_channel_endpoint.c",
-        calls: &["aeron_data_packet_dispatcher_on_setup"],
-    },
-    Guard {
-        file: "aeron-driver/src/main/c/media/aeron_send_channel_endpoint.c",
-        calls: &["aeron_network_publication_on_nak"],
-    },
-    Guard {
-        file: "aeron-driver/src/main/c/aeron_driver_name_resolver.c",
-        calls: &["aeron_udp_channel_data_paths_init"],
-    },
+    ("aeron_driver.c", &["aeron_driver_conductor_on_close"]),
+    ("aeron_congestion_control.c", &["aeron_parse_duration_ns"]),
+    ("aeron_driver_conductor.c", &["aeron_mpsc_rb_controlled_read"]),
+    ("aeron_driver_context.c", &["aeron_config_parse_duration_ns"]),
+    ("aeron_flow_control.c", &["aeron_parse_duration_ns"]),
+    ("aeron_publication_image.c", &["aeron_parse_duration_ns", "memset"]),
+    ("aeron_ipc_publication.c", &["memset"]),
+    ("aeron_network_publication.c", &["memset"]),
+    ("media/aeron_udp_channel_transport.c", &["aeron_socket"]),
+    ("media/aeron_receive_channel_endpoint.c", &["aeron_data_packet_dispatcher_on_setup"]),
+    ("media/aeron_send_channel_endpoint.c", &["aeron_network_publication_on_nak"]),
+    ("aeron_driver_name_resolver.c", &["aeron_udp_channel_data_paths_init"]),
 ];
 
-/// Files that decode messages of an archive, and files that poll images themselves.
+/// Files that decode messages of an archive.
 const ARCHIVE: &[Guard] = &[
-    Guard {
-        file: "aeron-archive/src/main/c/client/aeron_archive_async_client.c",
-        calls: &["aeron_subscription_controlled_poll"],
-    },
-    Guard {
-        file: "aeron-archive/src/main/c/client/aeron_archive_context.c",
-        calls: &["aeron_config_parse_duration_ns"],
-    },
-    Guard {
-        file: "aeron-archive/src/main/c/client/aeron_archive_control_response_poller.c",
-        calls: &["aeron_subscription_controlled_poll"],
-    },
-    Guard {
-        file: "aeron-archive/src/main/c/client/aeron_archive_recording_descriptor_poller.c",
-        calls: &["aeron_subscription_controlled_poll"],
-    },
-    Guard {
-        file: "aeron-archive/src/main/c/client/aeron_archive_recording_subscription_descriptor_poller.c",
-        calls: &["aeron_subscription_controlled_poll"],
-    },
-    Guard {
-        file: "aeron-archive/src/main/c/client/aeron_archive_replay_merge.c",
-        calls: &["aeron_image_poll"],
-    },
+    ("client/aeron_archive_async_client.c", &["aeron_subscription_controlled_poll"]),
+    ("client/aeron_archive_context.c", &["aeron_config_parse_duration_ns"]),
+    ("client/aeron_archive_control_response_poller.c", &["aeron_subscription_controlled_poll"]),
+    ("client/aeron_archive_recording_descriptor_poller.c", &["aeron_subscription_controlled_poll"]),
+    (
+        "client/aeron_archive_recording_subscription_descriptor_poller.c",
+        &["aeron_subscription_controlled_poll"],
+    ),
 ];
 
 /// Compilers that fortify replace the declaration of `memset` by an inline function, whose name the macro would change
 /// with the calls. Guarded files are not fortified.
 pub(crate) const GUARDED_FLAG: &str = "-U_FORTIFY_SOURCE";
 
-/// Returns the guards of the compiled files.
-pub(crate) fn guards(features: Features) -> impl Iterator<Item = &'static Guard> {
-    let driver = features.driver.then_some(DRIVER).into_iter().flatten();
-    let archive = features.archive.then_some(ARCHIVE).into_iter().flatten();
-    CLIENT.iter().chain(driver).chain(archive)
-}
-
-/// Refuses a tree without a guarded call: its macro would rename nothing.
-pub(crate) fn check(tree: &Path, features: Features) -> Result<(), String> {
-    for guard in guards(features) {
-        let path = tree.join(guard.file);
-        let text = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let text = String::from_utf8_lossy(&text);
-        for call in guard.calls {
-            if !text.contains(&format!("{call}(")) {
+/// Returns the guarded files among the compiled ones, and the calls. Refuses a tree without a guarded call: its macro
+/// would rename nothing.
+pub(crate) fn guards(
+    sources: &Sources,
+    features: Features,
+) -> Result<Vec<(PathBuf, &'static [&'static str])>, String> {
+    let parts = [
+        (sources.client_dir(), CLIENT, true),
+        (sources.driver_dir(), DRIVER, features.driver),
+        (sources.archive_dir(), ARCHIVE, features.archive),
+    ];
+    let mut guards = Vec::new();
+    for (dir, part, _) in parts.into_iter().filter(|(.., is_compiled)| *is_compiled) {
+        for (file, calls) in part {
+            let path = dir.join(file);
+            let text = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            let text = String::from_utf8_lossy(&text);
+            if let Some(call) = calls.iter().find(|call| !text.contains(&format!("{call}("))) {
                 return Err(format!("{}: no call of {call}, which is guarded", path.display()));
             }
+            guards.push((path, *calls));
         }
     }
-    Ok(())
+    Ok(guards)
 }
 
 /// Returns the name of the shim's function that replaces a call.

@@ -2,8 +2,8 @@
 //! headers.
 //!
 //! `source` finds the tree. `target` has the needs of each platform. `compile` drives `cc`, or
-//! `cmake_build` drives CMake. `guards` names the calls of Aeron's that the shim checks, and
-//! `scanners` the headers that it replaces. `bindings` regenerates the Rust declarations on request.
+//! `cmake_build` drives CMake. `guards` names the calls of Aeron's that the shim checks. `bindings`
+//! regenerates the Rust declarations on request.
 
 #[cfg(feature = "bindgen")]
 mod bindings;
@@ -13,7 +13,6 @@ mod cmake_build;
 mod cmake_options;
 mod compile;
 mod guards;
-mod scanners;
 mod source;
 mod target;
 

@@ -27,8 +27,9 @@ int rusteron_driver_context_set_send_loss(aeron_driver_context_t *context, ruste
 int rusteron_driver_context_set_receive_loss(aeron_driver_context_t *context, rusteron_loss_t *loss);
 
 /* Aeron's own strategies by name. Any other name is looked up as a function of the program. */
-aeron_congestion_control_strategy_supplier_func_t rusteron_congestion_control_supplier(const char *name);
-aeron_name_resolver_supplier_func_t rusteron_name_resolver_supplier(const char *name);
+aeron_congestion_control_strategy_supplier_func_t aeron_congestion_control_strategy_supplier_load(
+    const char *strategy_name);
+aeron_name_resolver_supplier_func_t aeron_name_resolver_supplier_load(const char *name);
 
 /*
  * Replaces the interceptors of incoming datagrams by the named interceptors, separated by commas. The context owns
@@ -139,10 +140,9 @@ void rusteron_segmentation_offload_free(rusteron_segmentation_offload_t *offload
  * Checks the CPU affinities and resolves them to CPUs of the machine, as Aeron's program does before
  * it starts a driver. Warnings go to the standard error output.
  */
-int rusteron_driver_context_apply_affinity(aeron_driver_context_t *context);
+int aeron_driver_validate_and_apply_affinity_configuration(aeron_driver_context_t *context);
 
-/* The mappings of the files that a driver keeps mapped for as long as it runs. */
-void rusteron_driver_context_cnc(aeron_driver_context_t *context, void **address, size_t *length);
-void rusteron_driver_context_loss_report(aeron_driver_context_t *context, void **address, size_t *length);
+/* The mappings of the two files that a driver keeps mapped for as long as it runs: CnC file and loss report. */
+void rusteron_driver_context_mappings(aeron_driver_context_t *context, void *addresses[2], size_t lengths[2]);
 
 #endif

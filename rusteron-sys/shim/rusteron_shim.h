@@ -37,32 +37,7 @@ typedef struct rusteron_next_frame_stct
 }
 rusteron_next_frame_t;
 
-/* The fields of an exclusive publication that an offer reads and writes. */
-typedef struct rusteron_exclusive_publication_stct
-{
-    uint8_t *term_buffers[3];
-    int64_t *term_tail_counters;
-    int32_t *active_term_count;
-    int32_t *is_connected;
-    rusteron_counter_value_t *position_limit;
-    /* The registration id of that counter, as long as the counter is the publication's. */
-    int64_t position_limit_registration_id;
-    bool *is_closed;
-    rusteron_next_frame_t *next_frame;
-    int64_t max_possible_position;
-    size_t max_payload_length;
-    size_t max_message_length;
-    int32_t term_buffer_length;
-    int32_t initial_term_id;
-    int32_t session_id;
-    int32_t stream_id;
-}
-rusteron_exclusive_publication_t;
-
-void rusteron_exclusive_publication_fields(
-    aeron_exclusive_publication_t *publication, rusteron_exclusive_publication_t *fields);
-
-/* The fields of a publication that an offer reads and writes. */
+/* The fields of a publication that an offer reads and writes, and the mapping of its log buffer. */
 typedef struct rusteron_publication_stct
 {
     uint8_t *term_buffers[3];
@@ -73,6 +48,8 @@ typedef struct rusteron_publication_stct
     /* The registration id of that counter, as long as the counter is the publication's. */
     int64_t position_limit_registration_id;
     bool *is_closed;
+    /* NULL for a publication that is not exclusive. */
+    rusteron_next_frame_t *next_frame;
     int64_t max_possible_position;
     size_t max_payload_length;
     size_t max_message_length;
@@ -80,10 +57,14 @@ typedef struct rusteron_publication_stct
     int32_t initial_term_id;
     int32_t session_id;
     int32_t stream_id;
+    void *log_address;
+    size_t log_length;
 }
 rusteron_publication_t;
 
 void rusteron_publication_fields(aeron_publication_t *publication, rusteron_publication_t *fields);
+void rusteron_exclusive_publication_fields(
+    aeron_exclusive_publication_t *publication, rusteron_publication_t *fields);
 
 /*
  * Results of aeron_publication_close() and aeron_exclusive_publication_close() that tell whether C calls the
@@ -122,12 +103,9 @@ rusteron_destination_owner_t;
  * the command. Pass the stand-in, as a pointer to its owner's type, only to the functions
  * aeron_*_async_add_destination(), ..._remove_destination() and ..._remove_destination_by_id().
  *
- * Returns NULL, with an error, if there is no memory.
+ * Returns NULL, with an error, if there is no memory. aeron_free() frees a stand-in.
  */
 void *rusteron_destination_owner_create(rusteron_destination_owner_t type, int64_t registration_id);
-
-/* Frees a stand-in. The function is an aeron_notification_t. */
-void rusteron_destination_owner_delete(void *owner);
 
 /*
  * Cancels the command without waiting for its outcome, as C can for every other registration. The conductor frees
@@ -234,15 +212,13 @@ rusteron_idle_t;
 /*
  * Makes the conductor's thread call `idle` after each invocation, in place of its idle strategy. `idle` gets the
  * work count and the address of a pointer to `idler`, which belongs to the caller. Only before aeron_init().
- * Gets the previous strategy, whose state rusteron_idle_free() frees. Returns -1, with an error, if there is no memory.
+ * Gets the previous strategy, whose state aeron_free() frees. Returns -1, with an error, if there is no memory.
  */
 int rusteron_context_set_idle(
     aeron_context_t *context,
     void (*idle)(void *idler_address, int work_count),
     void *idler,
     rusteron_idle_t *previous);
-
-void rusteron_idle_free(void *state);
 
 /* The reason why the conductor of a client has closed. */
 typedef struct rusteron_client_end_stct
@@ -353,7 +329,10 @@ int rusteron_context_set_agent_on_start(
     aeron_context_t *context, aeron_agent_on_start_func_t value, void *state);
 
 /* Clears this thread's aeron_errcode() and aeron_errmsg(). */
-void rusteron_err_clear(void);
+void aeron_err_clear(void);
+
+/* Frees what Aeron or the shim has allocated; NULL is nothing. */
+void aeron_free(void *ptr);
 
 /* The number of forks between this process and the one that first called this. Always 0 on Windows. */
 uint64_t rusteron_fork_count(void);
@@ -381,11 +360,8 @@ rusteron_fork_guard_t;
 void rusteron_fork_guard_add(rusteron_fork_guard_t *guard);
 void rusteron_fork_guard_remove(rusteron_fork_guard_t *guard);
 
-/* The mappings of a client's CnC file, and of a publication's log buffer. */
+/* The mapping of a client's CnC file. */
 void rusteron_client_cnc(aeron_t *client, void **address, size_t *length);
-void rusteron_publication_log(aeron_publication_t *publication, void **address, size_t *length);
-void rusteron_exclusive_publication_log(
-    aeron_exclusive_publication_t *publication, void **address, size_t *length);
 
 typedef void *(*rusteron_function_t)(void *first, void *second);
 

@@ -15,6 +15,15 @@
 //! `DEP_AERON_BINDINGS` the directory with the text of these bindings.
 
 #![no_std]
+#![allow(
+    missing_debug_implementations,
+    non_camel_case_types,
+    non_snake_case,
+    non_upper_case_globals,
+    unreachable_pub,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks
+)]
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("Aeron needs a 64-bit target");
@@ -24,57 +33,18 @@ pub const AERON_VERSION: &str = env!("RUSTERON_AERON_VERSION");
 
 pub use client::*;
 
-#[allow(
-    missing_docs,
-    missing_debug_implementations,
-    non_camel_case_types,
-    non_snake_case,
-    non_upper_case_globals,
-    unreachable_pub,
-    clippy::all,
-    clippy::undocumented_unsafe_blocks
-)]
 mod client {
-    #[cfg(feature = "bindgen")]
-    include!(concat!(env!("OUT_DIR"), "/client.rs"));
-    #[cfg(not(feature = "bindgen"))]
-    include!("bindings/client.rs");
+    include!(concat!(env!("RUSTERON_BINDINGS_DIR"), "/client.rs"));
 }
 
 /// The media driver: `aeronmd.h`.
 #[cfg(feature = "driver")]
-#[allow(
-    missing_docs,
-    missing_debug_implementations,
-    non_camel_case_types,
-    non_snake_case,
-    non_upper_case_globals,
-    unreachable_pub,
-    clippy::all,
-    clippy::undocumented_unsafe_blocks
-)]
 pub mod driver {
-    #[cfg(feature = "bindgen")]
-    include!(concat!(env!("OUT_DIR"), "/driver.rs"));
-    #[cfg(not(feature = "bindgen"))]
-    include!("bindings/driver.rs");
+    include!(concat!(env!("RUSTERON_BINDINGS_DIR"), "/driver.rs"));
 }
 
 /// The archive client: `aeron_archive.h`.
 #[cfg(feature = "archive")]
-#[allow(
-    missing_docs,
-    missing_debug_implementations,
-    non_camel_case_types,
-    non_snake_case,
-    non_upper_case_globals,
-    unreachable_pub,
-    clippy::all,
-    clippy::undocumented_unsafe_blocks
-)]
 pub mod archive {
-    #[cfg(feature = "bindgen")]
-    include!(concat!(env!("OUT_DIR"), "/archive.rs"));
-    #[cfg(not(feature = "bindgen"))]
-    include!("bindings/archive.rs");
+    include!(concat!(env!("RUSTERON_BINDINGS_DIR"), "/archive.rs"));
 }

@@ -176,7 +176,10 @@ impl PersistentSubscription {
             .command(OPERATION, || {
                 // SAFETY: the context is live and complete, and all that it points to is kept.
                 unsafe {
-                    sys::rusteron_persistent_subscription_create(&mut subscription, raw.as_ptr())
+                    sys::aeron_archive_persistent_subscription_create(
+                        &mut subscription,
+                        raw.as_ptr(),
+                    )
                 }
                 .into_result()
             })?
@@ -240,7 +243,7 @@ impl PersistentSubscription {
                 // SAFETY: the structure is live, and `&mut self` its only user; the handler is given
                 // what belongs to it.
                 unsafe {
-                    sys::rusteron_persistent_subscription_controlled_poll(
+                    sys::aeron_archive_persistent_subscription_controlled_poll(
                         raw,
                         Some(on_message::<F>),
                         (&raw mut poll).cast(),
@@ -421,7 +424,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // SAFETY: the structure is live and not used again. The targets of its pointers are dropped
         // after it.
-        unsafe { sys::rusteron_persistent_subscription_close(self.raw.as_ptr()) };
+        unsafe { sys::aeron_archive_persistent_subscription_close(self.raw.as_ptr()) };
     }
 }
 

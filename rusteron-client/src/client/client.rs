@@ -184,7 +184,7 @@ impl Client {
         self.command(|| {
             // In one case C fails without setting an error text. An older text would hide that.
             // SAFETY: clears a thread-local.
-            unsafe { sys::rusteron_err_clear() };
+            unsafe { sys::aeron_err_clear() };
             if !self.has_invoker() {
                 return call();
             }

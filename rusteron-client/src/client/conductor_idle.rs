@@ -74,7 +74,7 @@ impl ConductorIdle {
         .into_result()?;
         if sleeps {
             // SAFETY: the state of the replaced strategy, which nothing uses any more.
-            unsafe { sys::rusteron_idle_free(previous.state) };
+            unsafe { sys::aeron_free(previous.state) };
         } else {
             let _ = this.awake.set(previous);
         }
@@ -117,7 +117,7 @@ impl Drop for ConductorIdle {
     fn drop(&mut self) {
         if let Some(idle) = self.awake.get() {
             // SAFETY: the conductor has ended, and with it the strategy's only user.
-            unsafe { sys::rusteron_idle_free(idle.state) }
+            unsafe { sys::aeron_free(idle.state) }
         }
     }
 }

@@ -233,6 +233,6 @@ impl Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         // SAFETY: made by `new`; the conductor is past the command that names it, or has ended.
-        unsafe { sys::rusteron_destination_owner_delete(self.0.as_ptr()) };
+        unsafe { sys::aeron_free(self.0.as_ptr()) };
     }
 }

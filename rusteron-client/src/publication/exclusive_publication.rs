@@ -57,7 +57,7 @@ use rusteron_core::threads::SharedBetweenThreads;
 pub struct ExclusivePublication {
     pub(crate) handle: PublicationHandle,
     /// The fields of the C structure that an offer works on, at the addresses C uses itself.
-    pub(crate) fields: sys::rusteron_exclusive_publication_t,
+    pub(crate) fields: sys::rusteron_publication_t,
     raw: NonNull<sys::aeron_exclusive_publication_t>,
     pub(crate) ids: FrameIds,
 }
@@ -496,15 +496,8 @@ impl sealed::Resource for ExclusivePublication {
             fields.assume_init()
         };
         // SAFETY: by the contract, nothing else owns the publication; the fields are its own.
-        let handle = unsafe {
-            PublicationHandle::new(
-                RawPublication::Exclusive(raw),
-                client,
-                fields.is_closed,
-                (fields.position_limit, fields.position_limit_registration_id),
-                fields.term_buffer_length,
-            )?
-        };
+        let handle =
+            unsafe { PublicationHandle::new(RawPublication::Exclusive(raw), client, &fields)? };
         let ids = FrameIds::new(fields.session_id, fields.stream_id);
         Ok(Self { handle, fields, raw, ids })
     }

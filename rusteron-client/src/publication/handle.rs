@@ -87,26 +87,16 @@ impl PublicationHandle {
     /// Takes over a publication of C, which the handle closes in the end.
     ///
     /// # Safety
-    /// The publication is live, belongs to `client`, and has no other owner. The other values are
-    /// those of its fields, which the shim has read.
+    /// The publication is live, belongs to `client`, and has no other owner. The fields are its own,
+    /// which the shim has read.
     pub(crate) unsafe fn new(
         raw: RawPublication,
         client: Arc<Client>,
-        is_closed: *mut bool,
-        (limit, limit_registration_id): (*mut sys::rusteron_counter_value_t, i64),
-        term_buffer_length: i32,
+        fields: &sys::rusteron_publication_t,
     ) -> Result<Self> {
         let mut constants = MaybeUninit::uninit();
-        let (mut address, mut length) = (ptr::null_mut(), 0);
         // SAFETY: the publication is live; C fills the structure in or fails.
         let outcome = unsafe {
-            c!(
-                raw,
-                rusteron_publication_log,
-                rusteron_exclusive_publication_log,
-                &mut address,
-                &mut length
-            );
             c!(
                 raw,
                 aeron_publication_constants,
@@ -118,12 +108,16 @@ impl PublicationHandle {
         // SAFETY: filled in just now; its channel lives as long as the publication.
         let mut constants = unsafe { PublicationConstants::from_raw(constants.assume_init_ref()) };
         // C has read the length from the log buffer again, where another process can change it.
-        constants.term_buffer_length = term_buffer_length as usize;
+        constants.term_buffer_length = fields.term_buffer_length as usize;
         // SAFETY: the counter stays mapped as long as the client, which the handle holds.
-        let limit = unsafe { CounterValue::new(limit, limit_registration_id) };
+        let limit = unsafe {
+            CounterValue::new(fields.position_limit, fields.position_limit_registration_id)
+        };
         // SAFETY: the log buffer stays mapped, and the flag in place, until the publication is closed,
         // after the guard has gone. Claims allow for any length of their frame.
-        let fork_guard = unsafe { ForkGuard::new(address.cast(), length, is_closed) };
+        let fork_guard = unsafe {
+            ForkGuard::new(fields.log_address.cast(), fields.log_length, fields.is_closed)
+        };
         let fork_guard = Some(fork_guard);
         Ok(Self { raw, limit, constants, client, fork_guard, is_handed_over: false })
     }

@@ -491,15 +491,8 @@ impl sealed::Resource for Publication {
             fields.assume_init()
         };
         // SAFETY: by the contract, nothing else owns the publication; the fields are its own.
-        let handle = unsafe {
-            PublicationHandle::new(
-                RawPublication::Shared(raw),
-                client,
-                fields.is_closed,
-                (fields.position_limit, fields.position_limit_registration_id),
-                fields.term_buffer_length,
-            )?
-        };
+        let handle =
+            unsafe { PublicationHandle::new(RawPublication::Shared(raw), client, &fields)? };
         let ids = FrameIds::new(fields.session_id, fields.stream_id);
         let aligned_lengths_per_term = fields.term_buffer_length as u64 / FRAME_ALIGNMENT as u64;
         Ok(Self { handle, fields, aligned_lengths_per_term, raw, ids })

@@ -212,7 +212,7 @@ impl CncFile {
         // length C sets an error, a thread-local, that is not needed here.
         unsafe {
             let heartbeat = sys::aeron_cnc_to_driver_heartbeat(self.raw.as_ptr());
-            sys::rusteron_err_clear();
+            sys::aeron_err_clear();
             heartbeat
         }
     }

@@ -36,7 +36,7 @@ pub fn last_error() -> Error {
     // that.
     let message = unsafe { lossy(sys::aeron_errmsg()) }.trim_end().to_owned();
     // SAFETY: clears the same thread-local.
-    unsafe { sys::rusteron_err_clear() };
+    unsafe { sys::aeron_err_clear() };
     Error::from_code(code, message)
 }
 

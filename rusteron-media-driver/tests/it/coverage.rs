@@ -69,7 +69,7 @@ fn header_is_covered() {
     let sources = Sources::new()
         .rust_dir(format!("{here}/src"))
         .and_then(|sources| {
-            sources.c_file(format!("{here}/../rusteron-sys/shim/rusteron_driver_shim.c"))
+            sources.c_file(format!("{here}/../rusteron-sys/shim/driver/rusteron_driver_shim.c"))
         })
         .expect("sources");
     assert_eq!(coverage_problems(header, &sources, OMITTED), [""; 0]);

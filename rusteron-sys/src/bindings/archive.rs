@@ -26,6 +26,7 @@ pub const AERON_NULL_POSITION: i32 = -1;
 pub const ARCHIVE_REPLAY_ALL_AND_FOLLOW: i32 = -1;
 pub const ARCHIVE_REPLAY_ALL_AND_STOP: i32 = -2;
 pub const REPLAY_MERGE_PROGRESS_TIMEOUT_DEFAULT_MS: u32 = 5000;
+pub const AERON_ARCHIVE_PROXY_REQUEST_BUFFER_LENGTH: u32 = 8192;
 pub const RUSTERON_ARCHIVE_MALFORMED_MESSAGE: i32 = -3000;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -505,8 +506,40 @@ pub type aeron_archive_persistent_subscription_listener_t = aeron_archive_persis
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct aeron_archive_proxy_stct {
-    _unused: [u8; 0],
+    pub ctx: *mut aeron_archive_context_t,
+    pub exclusive_publication: *mut aeron_exclusive_publication_t,
+    pub control_session_id: i64,
+    pub retry_attempts: ::core::ffi::c_int,
+    pub buffer: [u8; 8192usize],
+    pub client_info: [::core::ffi::c_char; 200usize],
 }
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of aeron_archive_proxy_stct",
+    ][::core::mem::size_of::<aeron_archive_proxy_stct>() - 8424usize];
+    [
+        "Alignment of aeron_archive_proxy_stct",
+    ][::core::mem::align_of::<aeron_archive_proxy_stct>() - 8usize];
+    [
+        "Offset of field: aeron_archive_proxy_stct::ctx",
+    ][::core::mem::offset_of!(aeron_archive_proxy_stct, ctx) - 0usize];
+    [
+        "Offset of field: aeron_archive_proxy_stct::exclusive_publication",
+    ][::core::mem::offset_of!(aeron_archive_proxy_stct, exclusive_publication) - 8usize];
+    [
+        "Offset of field: aeron_archive_proxy_stct::control_session_id",
+    ][::core::mem::offset_of!(aeron_archive_proxy_stct, control_session_id) - 16usize];
+    [
+        "Offset of field: aeron_archive_proxy_stct::retry_attempts",
+    ][::core::mem::offset_of!(aeron_archive_proxy_stct, retry_attempts) - 24usize];
+    [
+        "Offset of field: aeron_archive_proxy_stct::buffer",
+    ][::core::mem::offset_of!(aeron_archive_proxy_stct, buffer) - 28usize];
+    [
+        "Offset of field: aeron_archive_proxy_stct::client_info",
+    ][::core::mem::offset_of!(aeron_archive_proxy_stct, client_info) - 8220usize];
+};
 pub type aeron_archive_proxy_t = aeron_archive_proxy_stct;
 unsafe extern "C" {
     pub fn aeron_archive_replay_params_init(
@@ -1107,21 +1140,47 @@ unsafe extern "C" {
     pub fn aeron_archive_client_map_archive_to_client_error_code(
         error_code: ::core::ffi::c_int,
     ) -> ::core::ffi::c_int;
-    pub fn rusteron_replay_merge_do_work(
-        work_count_p: *mut ::core::ffi::c_int,
-        replay_merge: *mut aeron_archive_replay_merge_t,
-    ) -> ::core::ffi::c_int;
-    pub fn rusteron_archive_proxy(
-        archive: *mut aeron_archive_t,
+    pub fn aeron_archive_proxy_create(
+        archive_proxy: *mut *mut aeron_archive_proxy_t,
+        ctx: *mut aeron_archive_context_t,
+        exclusive_publication: *mut aeron_exclusive_publication_t,
         retry_attempts: ::core::ffi::c_int,
-    ) -> *mut aeron_archive_proxy_t;
-    pub fn aeron_archive_next_correlation_id(aeron_archive: *mut aeron_archive_t) -> i64;
-    pub fn rusteron_archive_poll_messages(
-        archive: *mut aeron_archive_t,
-        handler: aeron_controlled_fragment_handler_t,
-        clientd: *mut ::core::ffi::c_void,
-        fragment_limit: usize,
     ) -> ::core::ffi::c_int;
+    pub fn aeron_archive_proxy_init(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        ctx: *mut aeron_archive_context_t,
+        exclusive_publication: *mut aeron_exclusive_publication_t,
+        retry_attempts: ::core::ffi::c_int,
+    ) -> ::core::ffi::c_int;
+    pub fn aeron_archive_proxy_set_control_session_id(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        control_session_id: i64,
+    ) -> ::core::ffi::c_int;
+    pub fn aeron_archive_proxy_close(
+        archive_proxy: *mut aeron_archive_proxy_t,
+    ) -> ::core::ffi::c_int;
+    pub fn aeron_archive_proxy_delete(
+        archive_proxy: *mut aeron_archive_proxy_t,
+    ) -> ::core::ffi::c_int;
+    pub fn aeron_archive_proxy_try_connect(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        control_response_channel: *const ::core::ffi::c_char,
+        control_response_stream_id: i32,
+        encoded_credentials: *mut aeron_archive_encoded_credentials_t,
+        correlation_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_archive_id(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_challenge_response(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        encoded_credentials: *mut aeron_archive_encoded_credentials_t,
+        correlation_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_close_session(
+        archive_proxy: *mut aeron_archive_proxy_t,
+    ) -> bool;
     pub fn aeron_archive_proxy_start_recording(
         archive_proxy: *mut aeron_archive_proxy_t,
         recording_channel: *const ::core::ffi::c_char,
@@ -1129,31 +1188,6 @@ unsafe extern "C" {
         local_source: bool,
         auto_stop: bool,
         correlation_id: i64,
-    ) -> bool;
-    pub fn aeron_archive_proxy_extend_recording(
-        archive_proxy: *mut aeron_archive_proxy_t,
-        recording_id: i64,
-        recording_channel: *const ::core::ffi::c_char,
-        recording_stream_id: i32,
-        local_source: bool,
-        auto_stop: bool,
-        correlation_id: i64,
-    ) -> bool;
-    pub fn aeron_archive_proxy_stop_recording(
-        archive_proxy: *mut aeron_archive_proxy_t,
-        correlation_id: i64,
-        channel: *const ::core::ffi::c_char,
-        stream_id: i32,
-    ) -> bool;
-    pub fn aeron_archive_proxy_stop_recording_subscription(
-        archive_proxy: *mut aeron_archive_proxy_t,
-        correlation_id: i64,
-        subscription_id: i64,
-    ) -> bool;
-    pub fn aeron_archive_proxy_stop_recording_by_identity(
-        archive_proxy: *mut aeron_archive_proxy_t,
-        correlation_id: i64,
-        recording_id: i64,
     ) -> bool;
     pub fn aeron_archive_proxy_get_recording_position(
         archive_proxy: *mut aeron_archive_proxy_t,
@@ -1175,23 +1209,29 @@ unsafe extern "C" {
         correlation_id: i64,
         recording_id: i64,
     ) -> bool;
-    pub fn aeron_archive_proxy_replay(
+    pub fn aeron_archive_proxy_stop_recording(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        channel: *const ::core::ffi::c_char,
+        stream_id: i32,
+    ) -> bool;
+    pub fn aeron_archive_proxy_stop_recording_subscription(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        subscription_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_stop_recording_by_identity(
         archive_proxy: *mut aeron_archive_proxy_t,
         correlation_id: i64,
         recording_id: i64,
-        replay_channel: *const ::core::ffi::c_char,
-        replay_stream_id: i32,
-        params: *mut aeron_archive_replay_params_t,
     ) -> bool;
-    pub fn aeron_archive_proxy_stop_replay(
+    pub fn aeron_archive_proxy_find_last_matching_recording(
         archive_proxy: *mut aeron_archive_proxy_t,
         correlation_id: i64,
-        replay_session_id: i64,
-    ) -> bool;
-    pub fn aeron_archive_proxy_stop_all_replays(
-        archive_proxy: *mut aeron_archive_proxy_t,
-        correlation_id: i64,
-        recording_id: i64,
+        min_recording_id: i64,
+        channel_fragment: *const ::core::ffi::c_char,
+        stream_id: i32,
+        session_id: i32,
     ) -> bool;
     pub fn aeron_archive_proxy_list_recording(
         archive_proxy: *mut aeron_archive_proxy_t,
@@ -1212,6 +1252,30 @@ unsafe extern "C" {
         channel_fragment: *const ::core::ffi::c_char,
         stream_id: i32,
     ) -> bool;
+    pub fn aeron_archive_proxy_replay(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        recording_id: i64,
+        replay_channel: *const ::core::ffi::c_char,
+        replay_stream_id: i32,
+        params: *mut aeron_archive_replay_params_t,
+    ) -> bool;
+    pub fn aeron_archive_proxy_truncate_recording(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        recording_id: i64,
+        position: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_stop_replay(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        replay_session_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_stop_all_replays(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        recording_id: i64,
+    ) -> bool;
     pub fn aeron_archive_proxy_list_recording_subscriptions(
         archive_proxy: *mut aeron_archive_proxy_t,
         correlation_id: i64,
@@ -1221,21 +1285,34 @@ unsafe extern "C" {
         stream_id: i32,
         apply_stream_id: bool,
     ) -> bool;
-    pub fn aeron_archive_proxy_find_last_matching_recording(
-        archive_proxy: *mut aeron_archive_proxy_t,
-        correlation_id: i64,
-        min_recording_id: i64,
-        channel_fragment: *const ::core::ffi::c_char,
-        stream_id: i32,
-        session_id: i32,
-    ) -> bool;
-    pub fn aeron_archive_proxy_truncate_recording(
+    pub fn aeron_archive_proxy_purge_recording(
         archive_proxy: *mut aeron_archive_proxy_t,
         correlation_id: i64,
         recording_id: i64,
-        position: i64,
     ) -> bool;
-    pub fn aeron_archive_proxy_purge_recording(
+    pub fn aeron_archive_proxy_extend_recording(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        recording_id: i64,
+        recording_channel: *const ::core::ffi::c_char,
+        recording_stream_id: i32,
+        local_source: bool,
+        auto_stop: bool,
+        correlation_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_proxy_replicate(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        src_recording_id: i64,
+        src_control_stream_id: i32,
+        src_control_channel: *const ::core::ffi::c_char,
+        params: *mut aeron_archive_replication_params_t,
+    ) -> bool;
+    pub fn aeron_archive_proxy_stop_replication(
+        archive_proxy: *mut aeron_archive_proxy_t,
+        correlation_id: i64,
+        replication_id: i64,
+    ) -> bool;
+    pub fn aeron_archive_request_replay_token(
         archive_proxy: *mut aeron_archive_proxy_t,
         correlation_id: i64,
         recording_id: i64,
@@ -1274,47 +1351,35 @@ unsafe extern "C" {
         recording_id: i64,
         new_channel: *const ::core::ffi::c_char,
     ) -> bool;
-    pub fn aeron_archive_proxy_replicate(
-        archive_proxy: *mut aeron_archive_proxy_t,
-        correlation_id: i64,
-        src_recording_id: i64,
-        src_control_stream_id: i32,
-        src_control_channel: *const ::core::ffi::c_char,
-        params: *mut aeron_archive_replication_params_t,
-    ) -> bool;
-    pub fn aeron_archive_proxy_stop_replication(
-        archive_proxy: *mut aeron_archive_proxy_t,
-        correlation_id: i64,
-        replication_id: i64,
-    ) -> bool;
+    pub fn rusteron_replay_merge_do_work(
+        work_count_p: *mut ::core::ffi::c_int,
+        replay_merge: *mut aeron_archive_replay_merge_t,
+    ) -> ::core::ffi::c_int;
+    pub fn rusteron_archive_proxy(
+        archive: *mut aeron_archive_t,
+        retry_attempts: ::core::ffi::c_int,
+    ) -> *mut aeron_archive_proxy_t;
+    pub fn aeron_archive_next_correlation_id(aeron_archive: *mut aeron_archive_t) -> i64;
     pub fn aeron_archive_async_connect_delete(
         async_: *mut aeron_archive_async_connect_t,
+    ) -> ::core::ffi::c_int;
+    pub fn rusteron_archive_poll_messages(
+        archive: *mut aeron_archive_t,
+        handler: aeron_controlled_fragment_handler_t,
+        clientd: *mut ::core::ffi::c_void,
+        fragment_limit: usize,
     ) -> ::core::ffi::c_int;
     pub fn rusteron_replay_merge_close(
         replay_merge: *mut aeron_archive_replay_merge_t,
         is_subscription_kept: bool,
-    ) -> ::core::ffi::c_int;
-    pub fn rusteron_persistent_subscription_create(
-        persistent_subscription: *mut *mut aeron_archive_persistent_subscription_t,
-        context: *mut aeron_archive_persistent_subscription_context_t,
-    ) -> ::core::ffi::c_int;
-    pub fn rusteron_persistent_subscription_controlled_poll(
-        persistent_subscription: *mut aeron_archive_persistent_subscription_t,
-        handler: aeron_controlled_fragment_handler_t,
-        clientd: *mut ::core::ffi::c_void,
-        fragment_limit: usize,
     ) -> ::core::ffi::c_int;
     pub fn rusteron_persistent_subscription_fail(
         persistent_subscription: *mut aeron_archive_persistent_subscription_t,
         code: ::core::ffi::c_int,
         message: *const ::core::ffi::c_char,
     );
-    pub fn rusteron_persistent_subscription_close(
-        persistent_subscription: *mut aeron_archive_persistent_subscription_t,
-    ) -> ::core::ffi::c_int;
     pub fn rusteron_closed_client_create(
         closed_client: *mut *mut aeron_t,
         client: *mut aeron_t,
     ) -> ::core::ffi::c_int;
-    pub fn rusteron_closed_client_delete(closed_client: *mut aeron_t);
 }

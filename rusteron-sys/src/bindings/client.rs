@@ -1292,7 +1292,7 @@ const _: () = {
 pub type rusteron_next_frame_t = rusteron_next_frame_stct;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
-pub struct rusteron_exclusive_publication_stct {
+pub struct rusteron_publication_stct {
     pub term_buffers: [*mut u8; 3usize],
     pub term_tail_counters: *mut i64,
     pub active_term_count: *mut i32,
@@ -1308,100 +1308,14 @@ pub struct rusteron_exclusive_publication_stct {
     pub initial_term_id: i32,
     pub session_id: i32,
     pub stream_id: i32,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    [
-        "Size of rusteron_exclusive_publication_stct",
-    ][::core::mem::size_of::<rusteron_exclusive_publication_stct>() - 120usize];
-    [
-        "Alignment of rusteron_exclusive_publication_stct",
-    ][::core::mem::align_of::<rusteron_exclusive_publication_stct>() - 8usize];
-    [
-        "Offset of field: rusteron_exclusive_publication_stct::term_buffers",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, term_buffers)
-        - 0usize];
-    [
-        "Offset of field: rusteron_exclusive_publication_stct::term_tail_counters",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, term_tail_counters)
-        - 24usize];
-    [
-        "Offset of field: rusteron_exclusive_publication_stct::active_term_count",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, active_term_count)
-        - 32usize];
-    [
-        "Offset of field: rusteron_exclusive_publication_stct::is_connected",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, is_connected)
-        - 40usize];
-    [
-        "Offset of field: rusteron_exclusive_publication_stct::position_limit",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, position_limit)
-        - 48usize];
-    [
-        "Offset of field: rusteron_exclusive_publication_stct::position_limit_registration_id",
-    ][::core::mem::offset_of!(
-        rusteron_exclusive_publication_stct, position_limit_registration_id
-    ) - 56usize];
-    [
-        "Offset of field: rusteron_exclusive_publication_stct::is_closed",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, is_closed) - 64usize];
-    [
-        "Offset of field: rusteron_exclusive_publication_stct::next_frame",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, next_frame)
-        - 72usize];
-    [
-        "Offset of field: rusteron_exclusive_publication_stct::max_possible_position",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, max_possible_position)
-        - 80usize];
-    [
-        "Offset of field: rusteron_exclusive_publication_stct::max_payload_length",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, max_payload_length)
-        - 88usize];
-    [
-        "Offset of field: rusteron_exclusive_publication_stct::max_message_length",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, max_message_length)
-        - 96usize];
-    [
-        "Offset of field: rusteron_exclusive_publication_stct::term_buffer_length",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, term_buffer_length)
-        - 104usize];
-    [
-        "Offset of field: rusteron_exclusive_publication_stct::initial_term_id",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, initial_term_id)
-        - 108usize];
-    [
-        "Offset of field: rusteron_exclusive_publication_stct::session_id",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, session_id)
-        - 112usize];
-    [
-        "Offset of field: rusteron_exclusive_publication_stct::stream_id",
-    ][::core::mem::offset_of!(rusteron_exclusive_publication_stct, stream_id)
-        - 116usize];
-};
-pub type rusteron_exclusive_publication_t = rusteron_exclusive_publication_stct;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rusteron_publication_stct {
-    pub term_buffers: [*mut u8; 3usize],
-    pub term_tail_counters: *mut i64,
-    pub active_term_count: *mut i32,
-    pub is_connected: *mut i32,
-    pub position_limit: *mut rusteron_counter_value_t,
-    pub position_limit_registration_id: i64,
-    pub is_closed: *mut bool,
-    pub max_possible_position: i64,
-    pub max_payload_length: usize,
-    pub max_message_length: usize,
-    pub term_buffer_length: i32,
-    pub initial_term_id: i32,
-    pub session_id: i32,
-    pub stream_id: i32,
+    pub log_address: *mut ::core::ffi::c_void,
+    pub log_length: usize,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     [
         "Size of rusteron_publication_stct",
-    ][::core::mem::size_of::<rusteron_publication_stct>() - 112usize];
+    ][::core::mem::size_of::<rusteron_publication_stct>() - 136usize];
     [
         "Alignment of rusteron_publication_stct",
     ][::core::mem::align_of::<rusteron_publication_stct>() - 8usize];
@@ -1428,27 +1342,36 @@ const _: () = {
         "Offset of field: rusteron_publication_stct::is_closed",
     ][::core::mem::offset_of!(rusteron_publication_stct, is_closed) - 64usize];
     [
+        "Offset of field: rusteron_publication_stct::next_frame",
+    ][::core::mem::offset_of!(rusteron_publication_stct, next_frame) - 72usize];
+    [
         "Offset of field: rusteron_publication_stct::max_possible_position",
     ][::core::mem::offset_of!(rusteron_publication_stct, max_possible_position)
-        - 72usize];
+        - 80usize];
     [
         "Offset of field: rusteron_publication_stct::max_payload_length",
-    ][::core::mem::offset_of!(rusteron_publication_stct, max_payload_length) - 80usize];
+    ][::core::mem::offset_of!(rusteron_publication_stct, max_payload_length) - 88usize];
     [
         "Offset of field: rusteron_publication_stct::max_message_length",
-    ][::core::mem::offset_of!(rusteron_publication_stct, max_message_length) - 88usize];
+    ][::core::mem::offset_of!(rusteron_publication_stct, max_message_length) - 96usize];
     [
         "Offset of field: rusteron_publication_stct::term_buffer_length",
-    ][::core::mem::offset_of!(rusteron_publication_stct, term_buffer_length) - 96usize];
+    ][::core::mem::offset_of!(rusteron_publication_stct, term_buffer_length) - 104usize];
     [
         "Offset of field: rusteron_publication_stct::initial_term_id",
-    ][::core::mem::offset_of!(rusteron_publication_stct, initial_term_id) - 100usize];
+    ][::core::mem::offset_of!(rusteron_publication_stct, initial_term_id) - 108usize];
     [
         "Offset of field: rusteron_publication_stct::session_id",
-    ][::core::mem::offset_of!(rusteron_publication_stct, session_id) - 104usize];
+    ][::core::mem::offset_of!(rusteron_publication_stct, session_id) - 112usize];
     [
         "Offset of field: rusteron_publication_stct::stream_id",
-    ][::core::mem::offset_of!(rusteron_publication_stct, stream_id) - 108usize];
+    ][::core::mem::offset_of!(rusteron_publication_stct, stream_id) - 116usize];
+    [
+        "Offset of field: rusteron_publication_stct::log_address",
+    ][::core::mem::offset_of!(rusteron_publication_stct, log_address) - 120usize];
+    [
+        "Offset of field: rusteron_publication_stct::log_length",
+    ][::core::mem::offset_of!(rusteron_publication_stct, log_length) - 128usize];
 };
 pub type rusteron_publication_t = rusteron_publication_stct;
 pub const rusteron_close_result_enum_RUSTERON_CLOSE_BEGUN: rusteron_close_result_enum = 0;
@@ -2562,12 +2485,12 @@ unsafe extern "C" {
     pub fn aeron_semantic_version_major(version: i32) -> u8;
     pub fn aeron_semantic_version_minor(version: i32) -> u8;
     pub fn aeron_semantic_version_patch(version: i32) -> u8;
-    pub fn rusteron_exclusive_publication_fields(
-        publication: *mut aeron_exclusive_publication_t,
-        fields: *mut rusteron_exclusive_publication_t,
-    );
     pub fn rusteron_publication_fields(
         publication: *mut aeron_publication_t,
+        fields: *mut rusteron_publication_t,
+    );
+    pub fn rusteron_exclusive_publication_fields(
+        publication: *mut aeron_exclusive_publication_t,
         fields: *mut rusteron_publication_t,
     );
     pub fn rusteron_publication_close(
@@ -2584,7 +2507,6 @@ unsafe extern "C" {
         type_: rusteron_destination_owner_t,
         registration_id: i64,
     ) -> *mut ::core::ffi::c_void;
-    pub fn rusteron_destination_owner_delete(owner: *mut ::core::ffi::c_void);
     pub fn rusteron_async_destination_cancel(
         client: *mut aeron_t,
         async_: *mut aeron_async_destination_t,
@@ -2626,7 +2548,6 @@ unsafe extern "C" {
         idler: *mut ::core::ffi::c_void,
         previous: *mut rusteron_idle_t,
     ) -> ::core::ffi::c_int;
-    pub fn rusteron_idle_free(state: *mut ::core::ffi::c_void);
     pub fn rusteron_client_end(client: *mut aeron_t, end: *mut rusteron_client_end_t);
     pub fn rusteron_driver_watch(
         aeron_dir: *const ::core::ffi::c_char,
@@ -2663,22 +2584,13 @@ unsafe extern "C" {
         value: aeron_agent_on_start_func_t,
         state: *mut ::core::ffi::c_void,
     ) -> ::core::ffi::c_int;
-    pub fn rusteron_err_clear();
+    pub fn aeron_err_clear();
+    pub fn aeron_free(ptr: *mut ::core::ffi::c_void);
     pub fn rusteron_fork_count() -> u64;
     pub fn rusteron_fork_guard_add(guard: *mut rusteron_fork_guard_t);
     pub fn rusteron_fork_guard_remove(guard: *mut rusteron_fork_guard_t);
     pub fn rusteron_client_cnc(
         client: *mut aeron_t,
-        address: *mut *mut ::core::ffi::c_void,
-        length: *mut usize,
-    );
-    pub fn rusteron_publication_log(
-        publication: *mut aeron_publication_t,
-        address: *mut *mut ::core::ffi::c_void,
-        length: *mut usize,
-    );
-    pub fn rusteron_exclusive_publication_log(
-        publication: *mut aeron_exclusive_publication_t,
         address: *mut *mut ::core::ffi::c_void,
         length: *mut usize,
     );

@@ -1208,10 +1208,10 @@ unsafe extern "C" {
         context: *mut aeron_driver_context_t,
         loss: *mut rusteron_loss_t,
     ) -> ::core::ffi::c_int;
-    pub fn rusteron_congestion_control_supplier(
-        name: *const ::core::ffi::c_char,
+    pub fn aeron_congestion_control_strategy_supplier_load(
+        strategy_name: *const ::core::ffi::c_char,
     ) -> aeron_congestion_control_strategy_supplier_func_t;
-    pub fn rusteron_name_resolver_supplier(
+    pub fn aeron_name_resolver_supplier_load(
         name: *const ::core::ffi::c_char,
     ) -> aeron_name_resolver_supplier_func_t;
     pub fn rusteron_driver_context_load_incoming_interceptors(
@@ -1254,17 +1254,12 @@ unsafe extern "C" {
     pub fn rusteron_segmentation_offload_free(
         offload: *mut rusteron_segmentation_offload_t,
     );
-    pub fn rusteron_driver_context_apply_affinity(
+    pub fn aeron_driver_validate_and_apply_affinity_configuration(
         context: *mut aeron_driver_context_t,
     ) -> ::core::ffi::c_int;
-    pub fn rusteron_driver_context_cnc(
+    pub fn rusteron_driver_context_mappings(
         context: *mut aeron_driver_context_t,
-        address: *mut *mut ::core::ffi::c_void,
-        length: *mut usize,
-    );
-    pub fn rusteron_driver_context_loss_report(
-        context: *mut aeron_driver_context_t,
-        address: *mut *mut ::core::ffi::c_void,
-        length: *mut usize,
+        addresses: *mut *mut ::core::ffi::c_void,
+        lengths: *mut usize,
     );
 }

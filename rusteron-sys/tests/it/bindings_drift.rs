@@ -3,7 +3,7 @@
 #[cfg(not(feature = "bindgen"))]
 #[test]
 fn committed_bindings_match_the_headers() {
-    crate::support::skip("comparing the bindings needs the feature `bindgen` (and libclang)");
+    crate::skip("comparing the bindings needs the feature `bindgen` (and libclang)");
 }
 
 #[cfg(feature = "bindgen")]
@@ -13,9 +13,7 @@ fn committed_bindings_match_the_headers() {
     use std::{env, fs};
 
     if cfg!(target_env = "msvc") {
-        return crate::support::skip(
-            "MSVC gives some enums another type than the committed bindings have",
-        );
+        return crate::skip("MSVC gives some enums another type than the committed bindings have");
     }
     let update = env::var_os("RUSTERON_UPDATE_BINDINGS").is_some_and(|value| value == "1");
     let committed_dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join("bindings");

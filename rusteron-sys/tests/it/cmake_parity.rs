@@ -8,7 +8,7 @@ mod cmake_options;
 #[cfg(not(all(feature = "driver", feature = "archive")))]
 #[test]
 fn table_compiles_what_cmake_compiles() {
-    crate::support::skip("comparing with CMake needs the features `driver` and `archive`");
+    crate::skip("comparing with CMake needs the features `driver` and `archive`");
 }
 
 #[cfg(all(feature = "driver", feature = "archive"))]
@@ -28,7 +28,7 @@ mod parity {
         DEFINITIONS, FIND_JAVA, LEFT_OUT_OF_DRIVER, LINUX_DEFINITIONS, MINIMUM_VERSION, do_nothing,
         parse_version,
     };
-    use crate::support::skip;
+    use crate::skip;
 
     const CLIENT: &str = "aeron_static";
     const DRIVER: &str = "aeron_driver_static";

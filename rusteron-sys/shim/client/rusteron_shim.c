@@ -1,4 +1,5 @@
 #if !defined(_MSC_VER)
+#include <pthread.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #endif
@@ -75,55 +76,44 @@ _Static_assert(
         sizeof(((aeron_exclusive_publication_t *)0)->active_partition_index),
     "rusteron_next_frame_t must be laid out as the end of an aeron_exclusive_publication_t");
 
-void rusteron_exclusive_publication_fields(
-    aeron_exclusive_publication_t *publication, rusteron_exclusive_publication_t *fields)
-{
-    aeron_logbuffer_metadata_t *meta_data = publication->log_meta_data;
-
-    for (size_t i = 0; i < AERON_LOGBUFFER_PARTITION_COUNT; i++)
-    {
-        fields->term_buffers[i] = publication->log_buffer->mapped_raw_log.term_buffers[i].addr;
-    }
-
-    fields->term_tail_counters = (int64_t *)meta_data->term_tail_counters;
-    fields->active_term_count = (int32_t *)&meta_data->active_term_count;
-    fields->is_connected = (int32_t *)&meta_data->is_connected;
-    fields->position_limit = (rusteron_counter_value_t *)publication->position_limit;
-    fields->position_limit_registration_id = publication->original_registration_id;
-    fields->is_closed = (bool *)&publication->is_closed;
-    fields->next_frame = (rusteron_next_frame_t *)&publication->term_begin_position;
-    fields->max_possible_position = publication->max_possible_position;
-    fields->max_payload_length = publication->max_payload_length;
-    fields->max_message_length = publication->max_message_length;
-    fields->term_buffer_length = publication->term_buffer_length;
-    fields->initial_term_id = publication->initial_term_id;
-    fields->session_id = publication->session_id;
-    fields->stream_id = publication->stream_id;
-}
+/* Both kinds of publication have these fields under the same names, at other offsets. */
+#define RUSTERON_PUBLICATION_FIELDS(publication) \
+    .term_buffers = \
+        { \
+            (publication)->log_buffer->mapped_raw_log.term_buffers[0].addr, \
+            (publication)->log_buffer->mapped_raw_log.term_buffers[1].addr, \
+            (publication)->log_buffer->mapped_raw_log.term_buffers[2].addr \
+        }, \
+    .term_tail_counters = (int64_t *)(publication)->log_meta_data->term_tail_counters, \
+    .active_term_count = (int32_t *)&(publication)->log_meta_data->active_term_count, \
+    .is_connected = (int32_t *)&(publication)->log_meta_data->is_connected, \
+    .position_limit = (rusteron_counter_value_t *)(publication)->position_limit, \
+    .position_limit_registration_id = (publication)->original_registration_id, \
+    .is_closed = (bool *)&(publication)->is_closed, \
+    .max_possible_position = (publication)->max_possible_position, \
+    .max_payload_length = (publication)->max_payload_length, \
+    .max_message_length = (publication)->max_message_length, \
+    /* C reads the length from the metadata again, where another process can have overwritten it. */ \
+    .term_buffer_length = (int32_t)(publication)->log_buffer->mapped_raw_log.term_length, \
+    .initial_term_id = (publication)->initial_term_id, \
+    .session_id = (publication)->session_id, \
+    .stream_id = (publication)->stream_id, \
+    .log_address = (publication)->log_buffer->mapped_raw_log.mapped_file.addr, \
+    .log_length = (publication)->log_buffer->mapped_raw_log.mapped_file.length
 
 void rusteron_publication_fields(aeron_publication_t *publication, rusteron_publication_t *fields)
 {
-    aeron_logbuffer_metadata_t *meta_data = publication->log_meta_data;
+    *fields = (rusteron_publication_t){ RUSTERON_PUBLICATION_FIELDS(publication) };
+}
 
-    for (size_t i = 0; i < AERON_LOGBUFFER_PARTITION_COUNT; i++)
-    {
-        fields->term_buffers[i] = publication->log_buffer->mapped_raw_log.term_buffers[i].addr;
-    }
-
-    fields->term_tail_counters = (int64_t *)meta_data->term_tail_counters;
-    fields->active_term_count = (int32_t *)&meta_data->active_term_count;
-    fields->is_connected = (int32_t *)&meta_data->is_connected;
-    fields->position_limit = (rusteron_counter_value_t *)publication->position_limit;
-    fields->position_limit_registration_id = publication->original_registration_id;
-    fields->is_closed = (bool *)&publication->is_closed;
-    fields->max_possible_position = publication->max_possible_position;
-    fields->max_payload_length = publication->max_payload_length;
-    fields->max_message_length = publication->max_message_length;
-    /* C reads the length from the metadata again, where another process can have overwritten it. */
-    fields->term_buffer_length = (int32_t)publication->log_buffer->mapped_raw_log.term_length;
-    fields->initial_term_id = publication->initial_term_id;
-    fields->session_id = publication->session_id;
-    fields->stream_id = publication->stream_id;
+void rusteron_exclusive_publication_fields(
+    aeron_exclusive_publication_t *publication, rusteron_publication_t *fields)
+{
+    *fields = (rusteron_publication_t)
+        {
+            RUSTERON_PUBLICATION_FIELDS(publication),
+            .next_frame = (rusteron_next_frame_t *)&publication->term_begin_position
+        };
 }
 
 /*
@@ -215,11 +205,6 @@ void *rusteron_destination_owner_create(rusteron_destination_owner_t type, int64
     return owner;
 }
 
-void rusteron_destination_owner_delete(void *owner)
-{
-    aeron_free(owner);
-}
-
 int rusteron_async_destination_cancel(aeron_t *client, aeron_async_destination_t *async, void *owner)
 {
     /*
@@ -231,7 +216,7 @@ int rusteron_async_destination_cancel(aeron_t *client, aeron_async_destination_t
         async->registration_id,
         AERON_CLIENT_MANAGED_RESOURCE_TYPE_DESTINATION,
         &client->conductor,
-        rusteron_destination_owner_delete,
+        aeron_free,
         owner);
 }
 
@@ -415,11 +400,6 @@ void rusteron_client_end(aeron_t *client, rusteron_client_end_t *end)
     }
 }
 
-void rusteron_idle_free(void *state)
-{
-    aeron_free(state);
-}
-
 int64_t rusteron_command_position(aeron_t *client)
 {
     return aeron_mpsc_rb_producer_position(client->conductor.command_rb);
@@ -480,28 +460,37 @@ int rusteron_context_set_agent_on_start(
     return 0;
 }
 
-void rusteron_err_clear(void)
-{
-    aeron_err_clear();
-}
-
 void rusteron_client_cnc(aeron_t *client, void **address, size_t *length)
 {
     *address = client->context->cnc_map.addr;
     *length = client->context->cnc_map.length;
 }
 
-void rusteron_publication_log(aeron_publication_t *publication, void **address, size_t *length)
+#if defined(_MSC_VER)
+
+void *rusteron_call_to_the_end(rusteron_function_t function, void *first, void *second)
 {
-    const aeron_mapped_file_t *file = &publication->log_buffer->mapped_raw_log.mapped_file;
-    *address = file->addr;
-    *length = file->length;
+    return function(first, second);
 }
 
-void rusteron_exclusive_publication_log(
-    aeron_exclusive_publication_t *publication, void **address, size_t *length)
+#else
+
+static void rusteron_sleep_for_ever(void *unused)
 {
-    const aeron_mapped_file_t *file = &publication->log_buffer->mapped_raw_log.mapped_file;
-    *address = file->addr;
-    *length = file->length;
+    (void)unused;
+    while (true)
+    {
+        pause();
+    }
 }
+
+void *rusteron_call_to_the_end(rusteron_function_t function, void *first, void *second)
+{
+    void *returned;
+    pthread_cleanup_push(rusteron_sleep_for_ever, NULL);
+    returned = function(first, second);
+    pthread_cleanup_pop(0);
+    return returned;
+}
+
+#endif

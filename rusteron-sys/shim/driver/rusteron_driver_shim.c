@@ -88,16 +88,6 @@ int rusteron_driver_context_set_receive_loss(aeron_driver_context_t *context, ru
         context, NULL != loss ? rusteron_on_receive_channel : NULL, loss);
 }
 
-aeron_congestion_control_strategy_supplier_func_t rusteron_congestion_control_supplier(const char *name)
-{
-    return aeron_congestion_control_strategy_supplier_load(name);
-}
-
-aeron_name_resolver_supplier_func_t rusteron_name_resolver_supplier(const char *name)
-{
-    return aeron_name_resolver_supplier_load(name);
-}
-
 int rusteron_driver_context_load_incoming_interceptors(aeron_driver_context_t *context, const char *names)
 {
     aeron_udp_channel_interceptor_bindings_t *bindings = NULL;
@@ -315,11 +305,6 @@ void rusteron_driver_context_guard_resolver(aeron_driver_context_t *context)
     }
 }
 
-int rusteron_driver_context_apply_affinity(aeron_driver_context_t *context)
-{
-    return aeron_driver_validate_and_apply_affinity_configuration(context);
-}
-
 #if defined(_MSC_VER)
 void rusteron_driver_context_set_dir_access(aeron_driver_context_t *context, rusteron_dir_access_t access)
 {
@@ -408,16 +393,12 @@ int rusteron_thread_umask(void)
 #endif
 }
 
-void rusteron_driver_context_cnc(aeron_driver_context_t *context, void **address, size_t *length)
+void rusteron_driver_context_mappings(aeron_driver_context_t *context, void *addresses[2], size_t lengths[2])
 {
-    *address = context->cnc_map.addr;
-    *length = context->cnc_map.length;
-}
-
-void rusteron_driver_context_loss_report(aeron_driver_context_t *context, void **address, size_t *length)
-{
-    *address = context->loss_report.addr;
-    *length = context->loss_report.length;
+    addresses[0] = context->cnc_map.addr;
+    lengths[0] = context->cnc_map.length;
+    addresses[1] = context->loss_report.addr;
+    lengths[1] = context->loss_report.length;
 }
 
 /* The conductor's part of an idle duty cycle takes a fifth of it. What the conductor answers can wait for so long. */

@@ -16,6 +16,14 @@
 /* Types of requests, as bits. */
 #define RUSTERON_REQUEST(type) (UINT32_C(1) << AERON_CLIENT_MANAGED_RESOURCE_TYPE_##type)
 
+/* Declares the message as its type. A message that is shorter is refused by the function that this stands in. */
+#define RUSTERON_MESSAGE(type) \
+    const type *message = (const type *)buffer; \
+    if (length < sizeof(type)) \
+    { \
+        return "too short"; \
+    }
+
 /* Returns whether the driver's next record overwrites the record at the cursor. */
 static bool rusteron_is_lapped(const aeron_broadcast_receiver_t *receiver, int64_t cursor)
 {
@@ -59,10 +67,10 @@ static bool rusteron_has_counter(const aeron_client_conductor_t *conductor, int3
 }
 
 /*
- * Returns whether a request of these types may have this answer. C completes any request that waits for the id, and
- * returns the resource as one of the request's type.
+ * Returns why no request of these types may have this answer, or NULL. C completes any request that waits for the id,
+ * and returns the resource as one of the request's type.
  */
-static bool rusteron_is_answer(aeron_client_conductor_t *conductor, int64_t correlation_id, uint32_t types)
+static const char *rusteron_answer_refusal(aeron_client_conductor_t *conductor, int64_t correlation_id, uint32_t types)
 {
     for (size_t i = 0, length = conductor->registering_resources.length; i < length; i++)
     {
@@ -71,16 +79,17 @@ static bool rusteron_is_answer(aeron_client_conductor_t *conductor, int64_t corr
         AERON_GET_ACQUIRE(status, request->registration_status);
         if (AERON_CLIENT_REGISTRATION_STATUS_AWAITING == status && correlation_id == request->registration_id)
         {
-            return 0 != (types & (UINT32_C(1) << request->type)) &&
+            const bool is_expected = 0 != (types & (UINT32_C(1) << request->type)) &&
                 NULL == aeron_int64_to_ptr_hash_map_get(&conductor->resource_by_id_map, correlation_id);
+            return is_expected ? NULL : "another request has its id";
         }
     }
 
-    return true;
+    return NULL;
 }
 
-static bool rusteron_is_image_answer(
-    aeron_client_conductor_t *conductor, const uint8_t *buffer, size_t length, const char **reason)
+static const char *rusteron_image_refusal(
+    aeron_client_conductor_t *conductor, const uint8_t *buffer, size_t length)
 {
     const aeron_image_buffers_ready_t *message = (const aeron_image_buffers_ready_t *)buffer;
     size_t fixed_length = sizeof(*message) + sizeof(int32_t);
@@ -91,14 +100,12 @@ static bool rusteron_is_image_answer(
     {
         if (length < fixed_length)
         {
-            *reason = "too short";
-            return false;
+            return "too short";
         }
         memcpy(&text_length, buffer + fixed_length - sizeof(int32_t), sizeof(int32_t));
         if (!rusteron_has_path(length, fixed_length, text_length))
         {
-            *reason = "length of a name out of range";
-            return false;
+            return "length of a name out of range";
         }
         fixed_length += AERON_ALIGN((size_t)text_length, sizeof(int32_t)) + sizeof(int32_t);
     }
@@ -108,14 +115,9 @@ static bool rusteron_is_image_answer(
             .correlation_id = message->correlation_id,
             .subscription_registration_id = message->subscriber_registration_id,
         };
-    if (NULL != aeron_array_to_ptr_hash_map_get(
-        &conductor->image_by_key_map, (const uint8_t *)&key, sizeof(aeron_image_key_t)))
-    {
-        *reason = "the image is there";
-        return false;
-    }
-
-    return true;
+    return NULL == aeron_array_to_ptr_hash_map_get(
+        &conductor->image_by_key_map, (const uint8_t *)&key, sizeof(aeron_image_key_t)) ?
+        NULL : "the image is there";
 }
 
 /*
@@ -125,17 +127,11 @@ static bool rusteron_is_image_answer(
 static const char *rusteron_refusal(
     aeron_client_conductor_t *conductor, int32_t type_id, const uint8_t *buffer, size_t length)
 {
-    const char *reason = "too short";
-
     switch (type_id)
     {
         case AERON_RESPONSE_ON_ERROR:
         {
-            const aeron_error_response_t *message = (const aeron_error_response_t *)buffer;
-            if (length < sizeof(*message))
-            {
-                return reason;
-            }
+            RUSTERON_MESSAGE(aeron_error_response_t)
             return rusteron_has_text(length, sizeof(*message), message->error_message_length) ?
                 NULL : "length of the text out of range";
         }
@@ -143,11 +139,7 @@ static const char *rusteron_refusal(
         case AERON_RESPONSE_ON_PUBLICATION_READY:
         case AERON_RESPONSE_ON_EXCLUSIVE_PUBLICATION_READY:
         {
-            const aeron_publication_buffers_ready_t *message = (const aeron_publication_buffers_ready_t *)buffer;
-            if (length < sizeof(*message))
-            {
-                return reason;
-            }
+            RUSTERON_MESSAGE(aeron_publication_buffers_ready_t)
             if (!rusteron_has_path(length, sizeof(*message), message->log_file_length))
             {
                 return "length of a name out of range";
@@ -157,85 +149,59 @@ static const char *rusteron_refusal(
             {
                 return "no such counter";
             }
-            return rusteron_is_answer(
+            return rusteron_answer_refusal(
                 conductor,
                 message->correlation_id,
-                RUSTERON_REQUEST(PUBLICATION) | RUSTERON_REQUEST(EXCLUSIVE_PUBLICATION)) ?
-                NULL : "another request has its id";
+                RUSTERON_REQUEST(PUBLICATION) | RUSTERON_REQUEST(EXCLUSIVE_PUBLICATION));
         }
 
         case AERON_RESPONSE_ON_SUBSCRIPTION_READY:
         {
-            const aeron_subscription_ready_t *message = (const aeron_subscription_ready_t *)buffer;
-            if (length < sizeof(*message))
-            {
-                return reason;
-            }
+            RUSTERON_MESSAGE(aeron_subscription_ready_t)
             if (message->channel_status_indicator_id > conductor->counters_reader.max_counter_id)
             {
                 return "no such counter";
             }
-            return rusteron_is_answer(conductor, message->correlation_id, RUSTERON_REQUEST(SUBSCRIPTION)) ?
-                NULL : "another request has its id";
+            return rusteron_answer_refusal(conductor, message->correlation_id, RUSTERON_REQUEST(SUBSCRIPTION));
         }
 
         case AERON_RESPONSE_ON_AVAILABLE_IMAGE:
-            return rusteron_is_image_answer(conductor, buffer, length, &reason) ? NULL : reason;
+            return rusteron_image_refusal(conductor, buffer, length);
 
         case AERON_RESPONSE_ON_COUNTER_READY:
         case AERON_RESPONSE_ON_UNAVAILABLE_COUNTER:
         case AERON_RESPONSE_ON_STATIC_COUNTER:
         {
             /* The answer for a static counter has the same layout. */
-            const aeron_counter_update_t *message = (const aeron_counter_update_t *)buffer;
-            if (length < sizeof(*message))
-            {
-                return reason;
-            }
+            RUSTERON_MESSAGE(aeron_counter_update_t)
             if (!rusteron_has_counter(conductor, message->counter_id))
             {
                 return "no such counter";
             }
-            return AERON_RESPONSE_ON_UNAVAILABLE_COUNTER == type_id ||
-                rusteron_is_answer(
+            return AERON_RESPONSE_ON_UNAVAILABLE_COUNTER == type_id ? NULL :
+                rusteron_answer_refusal(
                     conductor,
                     message->correlation_id,
                     AERON_RESPONSE_ON_STATIC_COUNTER == type_id ?
-                        RUSTERON_REQUEST(STATIC_COUNTER) : RUSTERON_REQUEST(COUNTER)) ?
-                NULL : "another request has its id";
+                        RUSTERON_REQUEST(STATIC_COUNTER) : RUSTERON_REQUEST(COUNTER));
         }
 
         case AERON_RESPONSE_ON_OPERATION_SUCCESS:
         {
-            const aeron_operation_succeeded_t *message = (const aeron_operation_succeeded_t *)buffer;
-            if (length < sizeof(*message))
-            {
-                return reason;
-            }
-            return rusteron_is_answer(conductor, message->correlation_id, RUSTERON_REQUEST(DESTINATION)) ?
-                NULL : "another request has its id";
+            RUSTERON_MESSAGE(aeron_operation_succeeded_t)
+            return rusteron_answer_refusal(conductor, message->correlation_id, RUSTERON_REQUEST(DESTINATION));
         }
 
         case AERON_RESPONSE_ON_NEXT_AVAILABLE_SESSION_ID:
         {
-            const aeron_next_available_session_id_response_t *message =
-                (const aeron_next_available_session_id_response_t *)buffer;
-            if (length < sizeof(*message))
-            {
-                return reason;
-            }
-            return rusteron_is_answer(
-                conductor, message->correlation_id, RUSTERON_REQUEST(NEXT_AVAILABLE_SESSION_ID)) ?
-                NULL : "another request has its id";
+            RUSTERON_MESSAGE(aeron_next_available_session_id_response_t)
+            return rusteron_answer_refusal(
+                conductor, message->correlation_id, RUSTERON_REQUEST(NEXT_AVAILABLE_SESSION_ID));
         }
 
         case AERON_RESPONSE_ON_PUBLICATION_ERROR:
         {
-            const aeron_publication_error_t *message = (const aeron_publication_error_t *)buffer;
-            if (length < sizeof(*message))
-            {
-                return reason;
-            }
+            RUSTERON_MESSAGE(aeron_publication_error_t)
             return rusteron_has_text(
                 length, offsetof(aeron_publication_error_t, error_message), message->error_message_length) ?
                 NULL : "length of the text out of range";

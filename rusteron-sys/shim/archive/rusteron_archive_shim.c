@@ -1,27 +1,14 @@
 /*
- * C defines the structure of a replay merge only in the file of its functions. That file is compiled here once
- * more, for the structure. Its functions get unused names.
+ * C defines the structure of a replay merge only in the file of its functions, so that file is compiled as a part of
+ * this one.
  */
-#define aeron_archive_replay_merge_init rusteron_unused_replay_merge_init
-#define aeron_archive_replay_merge_do_work rusteron_unused_replay_merge_do_work
-#define aeron_archive_replay_merge_poll rusteron_unused_replay_merge_poll
-#define aeron_archive_replay_merge_image rusteron_unused_replay_merge_image
-#define aeron_archive_replay_merge_is_merged rusteron_unused_replay_merge_is_merged
-#define aeron_archive_replay_merge_has_failed rusteron_unused_replay_merge_has_failed
-#define aeron_archive_replay_merge_is_live_added rusteron_unused_replay_merge_is_live_added
-#define aeron_archive_replay_merge_close rusteron_unused_replay_merge_close
+#define aeron_image_poll rusteron_image_poll
 #include "client/aeron_archive_replay_merge.c"
-#undef aeron_archive_replay_merge_close
 
 #include "aeron_client.h"
 #include "aeron_context.h"
 #include "client/aeron_archive_recording_signal.h"
 #include "rusteron_archive.h"
-
-int aeron_archive_replay_merge_close(aeron_archive_replay_merge_t *replay_merge);
-
-#undef aeron_archive_replay_merge_do_work
-int aeron_archive_replay_merge_do_work(int *work_count_p, aeron_archive_replay_merge_t *replay_merge);
 
 /*
  * As aeron_archive_replay_merge_handle_async_destination(), but forgets the replay destination if the driver has
@@ -206,6 +193,7 @@ int rusteron_replay_merge_close(aeron_archive_replay_merge_t *replay_merge, bool
 
 typedef struct rusteron_closed_client_stct
 {
+    /* First, so that its address frees the whole. */
     aeron_t client;
     aeron_context_t context;
 }
@@ -233,10 +221,4 @@ int rusteron_closed_client_create(aeron_t **closed_client, aeron_t *client)
     closed->context.use_conductor_agent_invoker = true;
     *closed_client = &closed->client;
     return 0;
-}
-
-void rusteron_closed_client_delete(aeron_t *closed_client)
-{
-    /* The client is the first field. */
-    aeron_free(closed_client);
 }

@@ -140,21 +140,15 @@ static void rusteron_expect(
 
 /*
  * Reads what a publication computes addresses and lengths with, each value once, and checks it. Any process of the
- * driver's directory can overwrite the log buffer's metadata at any time. The counters are those of the driver's
- * answer, which other processes can overwrite as well.
+ * driver's directory can overwrite the log buffer's metadata at any time. The counters of the driver's answer have been
+ * checked (rusteron_broadcast_receiver_receive).
  */
 static void rusteron_read_metadata(
-    aeron_logbuffer_metadata_t *copy,
-    rusteron_refusal_t *refusal,
-    const aeron_log_buffer_t *log_buffer,
-    const aeron_client_conductor_t *conductor,
-    int32_t position_limit_counter_id,
-    int32_t channel_status_indicator_id)
+    aeron_logbuffer_metadata_t *copy, rusteron_refusal_t *refusal, const aeron_log_buffer_t *log_buffer)
 {
     const aeron_mapped_raw_log_t *log = &log_buffer->mapped_raw_log;
     const volatile aeron_logbuffer_metadata_t *shared =
         (const volatile aeron_logbuffer_metadata_t *)log->log_meta_data.addr;
-    const int32_t max_counter_id = conductor->counters_reader.max_counter_id;
 
     for (size_t i = 0; i < AERON_LOGBUFFER_PARTITION_COUNT; i++)
     {
@@ -172,18 +166,6 @@ static void rusteron_read_metadata(
         "file length of the log buffer",
         (int64_t)log->mapped_file.length,
         "a multiple of 4096");
-    rusteron_expect(
-        refusal,
-        position_limit_counter_id >= 0 && position_limit_counter_id <= max_counter_id,
-        "position limit counter",
-        position_limit_counter_id,
-        "the id of a counter");
-    rusteron_expect(
-        refusal,
-        channel_status_indicator_id <= max_counter_id,
-        "channel status counter",
-        channel_status_indicator_id,
-        "the id of a counter, or none");
     rusteron_expect(
         refusal,
         copy->mtu_length > (int32_t)AERON_DATA_HEADER_LENGTH &&
@@ -225,20 +207,39 @@ static void rusteron_expect_own_tail(rusteron_refusal_t *refusal, const aeron_lo
     }
 }
 
-/* Sets the error and leaves the refusal with the pending request. The conductor writes its own text there. */
-static int rusteron_refuse_publication(
+/*
+ * Makes a copy of the log buffer refer to a copy of its metadata that is checked, for Aeron's function that creates the
+ * publication. Otherwise sets the error, and leaves the refusal with the pending request: the conductor writes its own
+ * text there.
+ */
+static int rusteron_copy_log_buffer(
+    aeron_log_buffer_t *copy,
+    aeron_logbuffer_metadata_t *metadata,
     aeron_client_conductor_t *conductor,
     aeron_log_buffer_t *log_buffer,
     int64_t registration_id,
     int32_t stream_id,
-    const rusteron_refusal_t *refusal)
+    bool is_exclusive)
 {
+    rusteron_refusal_t refusal = { 0 };
+    rusteron_read_metadata(metadata, &refusal, log_buffer);
+    if (is_exclusive)
+    {
+        rusteron_expect_own_tail(&refusal, metadata);
+    }
+    if (NULL == refusal.name)
+    {
+        *copy = *log_buffer;
+        copy->mapped_raw_log.log_meta_data.addr = (uint8_t *)metadata;
+        return 0;
+    }
+
     AERON_SET_ERR(
         EINVAL,
         "publication refused: %s is %" PRId64 ", expected %s, stream-id=%" PRId32 " registration-id=%" PRId64,
-        refusal->name,
-        refusal->value,
-        refusal->expected,
+        refusal.name,
+        refusal.value,
+        refusal.expected,
         stream_id,
         registration_id);
 
@@ -247,7 +248,7 @@ static int rusteron_refuse_publication(
         aeron_client_registering_resource_t *resource = conductor->registering_resources.array[i].resource;
         if (registration_id == resource->registration_id)
         {
-            rusteron_set_refusal(resource, refusal);
+            rusteron_set_refusal(resource, &refusal);
         }
     }
 
@@ -274,17 +275,12 @@ int rusteron_exclusive_publication_create(
     int64_t registration_id)
 {
     aeron_logbuffer_metadata_t metadata = { 0 };
-    rusteron_refusal_t refusal = { 0 };
-    rusteron_read_metadata(
-        &metadata, &refusal, log_buffer, conductor, position_limit_counter_id, channel_status_indicator_id);
-    rusteron_expect_own_tail(&refusal, &metadata);
-    if (NULL != refusal.name)
+    aeron_log_buffer_t copy;
+    if (rusteron_copy_log_buffer(&copy, &metadata, conductor, log_buffer, registration_id, stream_id, true) < 0)
     {
-        return rusteron_refuse_publication(conductor, log_buffer, registration_id, stream_id, &refusal);
+        return -1;
     }
 
-    aeron_log_buffer_t copy = *log_buffer;
-    copy.mapped_raw_log.log_meta_data.addr = (uint8_t *)&metadata;
     if (aeron_exclusive_publication_create(
         publication,
         conductor,
@@ -324,16 +320,12 @@ int rusteron_publication_create(
     int64_t registration_id)
 {
     aeron_logbuffer_metadata_t metadata = { 0 };
-    rusteron_refusal_t refusal = { 0 };
-    rusteron_read_metadata(
-        &metadata, &refusal, log_buffer, conductor, position_limit_counter_id, channel_status_indicator_id);
-    if (NULL != refusal.name)
+    aeron_log_buffer_t copy;
+    if (rusteron_copy_log_buffer(&copy, &metadata, conductor, log_buffer, registration_id, stream_id, false) < 0)
     {
-        return rusteron_refuse_publication(conductor, log_buffer, registration_id, stream_id, &refusal);
+        return -1;
     }
 
-    aeron_log_buffer_t copy = *log_buffer;
-    copy.mapped_raw_log.log_meta_data.addr = (uint8_t *)&metadata;
     if (aeron_publication_create(
         publication,
         conductor,
