@@ -85,7 +85,7 @@ fn format(setting: &Setting) -> String {
     if let Some(table) = names(setting) {
         let variant =
             if setting.kind == Kind::Other("functions".into()) { "Functions" } else { "Function" };
-        return format!("Format::{variant}(&{table})");
+        return format!("Format::{variant}({table})");
     }
     if !setting.words.is_empty() {
         return format!("Format::Word(&{:?})", setting.words);

@@ -38,33 +38,21 @@ impl Context {
     /// # Errors
     /// [`ErrorKind::InvalidArgument`], with name, value and range of each invalid setting.
     pub fn check(&self) -> Result<()> {
-        settings(self)
-    }
-}
-
-/// Refuses invalid settings. The error names all of them.
-pub(crate) fn settings(context: &Context) -> Result<()> {
-    let problems: Vec<_> = [
-        strategies(context),
+        let mut problems = strategies(self);
         // C checks these one by one, mostly without saying whose size it is.
-        Setting::all().iter().filter_map(|setting| setting.problem(context)).collect(),
-        vectors(context).into_iter().collect(),
-        timeouts(context),
-        cpus(context),
-        fixed_loss(context).into_iter().collect(),
-        if context.name_resolver() == Some(NameResolver::Driver) {
-            resolver(context).into_iter().collect()
-        } else {
-            Vec::new()
-        },
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    if problems.is_empty() {
-        return Ok(());
+        problems.extend(Setting::all().iter().filter_map(|setting| setting.problem(self)));
+        problems.extend(vectors(self));
+        problems.extend(timeouts(self));
+        problems.extend(cpus(self));
+        problems.extend(fixed_loss(self));
+        if self.name_resolver() == Some(NameResolver::Driver) {
+            problems.extend(resolver(self));
+        }
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::InvalidArgument, problems.join("; ")))
     }
-    Err(Error::new(ErrorKind::InvalidArgument, problems.join("; ")))
 }
 
 fn strategies(context: &Context) -> Vec<String> {

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
-use crate::names::{named, raw};
+use crate::enumerations::named;
 use crate::{Context, environment};
 
 named! {
@@ -16,26 +16,19 @@ named! {
     /// A process that may use the directory can read and forge all messages of the driver's streams, and can end the
     /// driver. A client needs to write to the driver's files, even if the client only subscribes.
     #[derive(Default)]
-    DirAccess, "an access";
+    DirAccess = rusteron_dir_access_t, "an access";
     /// The user that the driver runs as, and the superuser. Directories have the mode 0700, files 0600.
     #[default]
-    Private = "private",
+    Private = "private", rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_PRIVATE;
     /// The user, and the group of the directory. Directories have the mode 0750, files 0660.
     ///
     /// The group is that of the driver's process. If the directory's parent has the set-group-ID bit (`chmod g+s`, on
     /// Linux), the group is the parent's; the driver's user has to be a member. Clients of the group can use the
     /// driver, but cannot add or delete files.
-    Group = "group",
+    Group = "group", rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_GROUP;
     /// As with Aeron's own drivers, the users that the umask of the process lets in. With the usual umask of 022,
     /// all users of the machine can read all messages.
-    Umask = "umask",
-}
-
-raw! {
-    DirAccess = rusteron_dir_access_t;
-    Private = rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_PRIVATE,
-    Group = rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_GROUP,
-    Umask = rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_UMASK,
+    Umask = "umask", rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_UMASK;
 }
 
 impl Context {

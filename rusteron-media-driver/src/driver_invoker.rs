@@ -10,7 +10,6 @@ use rusteron_core::ffi::Fallible;
 use rusteron_sys::driver as sys;
 
 use crate::context::Context;
-use crate::embedded_dir;
 use crate::launch::Running;
 
 /// A media driver whose main agent the application invokes in a loop of its own, until it is dropped.
@@ -83,9 +82,8 @@ impl DriverInvoker {
     ///
     /// # Errors
     /// As for [`launch`](Self::launch).
-    pub fn launch_embedded(mut context: Context) -> Result<Self> {
-        let dir = embedded_dir::choose(&mut context)?;
-        launch(context, true).inspect_err(|_| embedded_dir::remove(&dir))
+    pub fn launch_embedded(context: Context) -> Result<Self> {
+        launch(context, true)
     }
 
     /// Runs the main agent's work once. Returns the amount of work, 0 for none.
@@ -165,9 +163,7 @@ impl Agent for DriverInvoker {
 }
 
 fn launch(context: Context, is_embedded: bool) -> Result<DriverInvoker> {
-    let running = Running::init(context, is_embedded)?;
-    running.start(true)?;
-    Ok(DriverInvoker { running, conductor_due_ns: 0 })
+    Ok(DriverInvoker { running: Running::launch(context, is_embedded, true)?, conductor_due_ns: 0 })
 }
 
 rusteron_core::impl_debug!(DriverInvoker: aeron_dir());

@@ -15,10 +15,9 @@ use crate::Context;
 const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Sets a directory that no other driver has. The directory is deleted with the driver.
-pub(crate) fn choose(context: &mut Context) -> Result<PathBuf> {
-    let dir = unique();
-    context.set_dir(&dir)?.set_dir_warn_if_exists(false)?.set_dir_delete_on_shutdown(true)?;
-    Ok(dir)
+pub(crate) fn choose(context: &mut Context) -> Result<()> {
+    context.set_dir(unique())?.set_dir_warn_if_exists(false)?.set_dir_delete_on_shutdown(true)?;
+    Ok(())
 }
 
 /// Deletes the remains of a directory, if there are any.

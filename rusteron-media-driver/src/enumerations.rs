@@ -1,6 +1,98 @@
-//! Enumerations that Aeron's settings take.
+//! Enumerations whose variants have names in settings and options, and those that Aeron's settings take.
 
-use crate::names::{named, raw};
+/// Declares an enumeration: of each variant the name, and of those of C the constant. If C finds functions by the names,
+/// also the functions.
+macro_rules! named {
+    (
+        $(#[$meta:meta])*
+        $type:ident = $c_type:ident, $what:literal;
+        $($(#[$variant_meta:meta])* $variant:ident = $name:literal, $constant:ident;)+
+    ) => {
+        $crate::enumerations::named! {
+            $(#[$meta])*
+            $type, $what;
+            $($(#[$variant_meta])* $variant = $name,)+
+        }
+
+        impl $type {
+            pub(crate) fn to_raw(self) -> ::rusteron_sys::driver::$c_type {
+                match self {
+                    $(Self::$variant => ::rusteron_sys::driver::$constant,)+
+                }
+            }
+
+            /// C has only values that were converted, or that its own parser wrote.
+            #[allow(dead_code, reason = "not every enumeration is read back")]
+            pub(crate) fn from_raw(raw: ::rusteron_sys::driver::$c_type) -> Self {
+                Self::ALL.iter().copied().find(|variant| variant.to_raw() == raw).unwrap_or(Self::ALL[0])
+            }
+        }
+    };
+    (
+        $(#[$meta:meta])*
+        $type:ident, $what:literal;
+        $($(#[$variant_meta:meta])* $variant:ident = $name:literal, $function:literal;)+
+    ) => {
+        $crate::enumerations::named! {
+            $(#[$meta])*
+            $type, $what;
+            $($(#[$variant_meta])* $variant = $name,)+
+        }
+
+        impl $type {
+            /// The names, and the C functions that they stand for.
+            pub(crate) const FUNCTIONS: &[(&str, &str)] = &[$(($name, $function),)+];
+        }
+    };
+    (
+        $(#[$meta:meta])*
+        $type:ident, $what:literal;
+        $($(#[$variant_meta:meta])* $variant:ident = $name:literal,)+
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $type {
+            $($(#[$variant_meta])* $variant,)+
+        }
+
+        impl $type {
+            /// All variants.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// Returns the variant's name in settings and options.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+
+        impl ::std::fmt::Display for $type {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl ::std::str::FromStr for $type {
+            type Err = $crate::Error;
+
+            /// Parses the name of a variant.
+            ///
+            /// # Errors
+            /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for any other name; the text lists the
+            /// names.
+            fn from_str(name: &str) -> $crate::Result<Self> {
+                Self::ALL.iter().copied().find(|variant| variant.name() == name).ok_or_else(|| {
+                    let names = [$($name,)+].join(", ");
+                    let text = format!("{name:?} is not {}; there are {names}", $what);
+                    $crate::Error::new($crate::ErrorKind::InvalidArgument, text)
+                })
+            }
+        }
+    };
+}
+
+pub(crate) use named;
 
 named! {
     /// How the driver's agents share threads: conductor, sender, receiver, and the native resource
@@ -8,23 +100,15 @@ named! {
     ///
     /// Corresponds to `aeron_threading_mode_t`.
     #[doc(alias = "aeron_threading_mode_t")]
-    ThreadingMode, "a threading mode";
+    ThreadingMode = aeron_threading_mode_t, "a threading mode";
     /// Four threads, one for each agent: the lowest latency, on three cores.
-    Dedicated = "DEDICATED",
+    Dedicated = "DEDICATED", aeron_threading_mode_enum_AERON_THREADING_MODE_DEDICATED;
     /// Three threads: sender and receiver share one.
-    SharedNetwork = "SHARED_NETWORK",
+    SharedNetwork = "SHARED_NETWORK", aeron_threading_mode_enum_AERON_THREADING_MODE_SHARED_NETWORK;
     /// One thread for all agents.
-    Shared = "SHARED",
+    Shared = "SHARED", aeron_threading_mode_enum_AERON_THREADING_MODE_SHARED;
     /// No thread: the application invokes all agents itself.
-    Invoker = "INVOKER",
-}
-
-raw! {
-    ThreadingMode = aeron_threading_mode_t;
-    Dedicated = aeron_threading_mode_enum_AERON_THREADING_MODE_DEDICATED,
-    SharedNetwork = aeron_threading_mode_enum_AERON_THREADING_MODE_SHARED_NETWORK,
-    Shared = aeron_threading_mode_enum_AERON_THREADING_MODE_SHARED,
-    Invoker = aeron_threading_mode_enum_AERON_THREADING_MODE_INVOKER,
+    Invoker = "INVOKER", aeron_threading_mode_enum_AERON_THREADING_MODE_INVOKER;
 }
 
 named! {
@@ -32,17 +116,11 @@ named! {
     ///
     /// Corresponds to `aeron_thread_naming_t`.
     #[doc(alias = "aeron_thread_naming_t")]
-    ThreadNaming, "a naming of threads";
+    ThreadNaming = aeron_thread_naming_t, "a naming of threads";
     /// The roles: `conductor`, `sender`, `receiver`.
-    Classic = "classic",
+    Classic = "classic", aeron_thread_naming_enum_AERON_THREAD_NAMING_CLASSIC;
     /// Short names with a prefix: `aeron-md-cnd`, `aeron-md-snd`, `aeron-md-rcv`.
-    New = "new",
-}
-
-raw! {
-    ThreadNaming = aeron_thread_naming_t;
-    Classic = aeron_thread_naming_enum_AERON_THREAD_NAMING_CLASSIC,
-    New = aeron_thread_naming_enum_AERON_THREAD_NAMING_NEW,
+    New = "new", aeron_thread_naming_enum_AERON_THREAD_NAMING_NEW;
 }
 
 named! {
@@ -50,18 +128,11 @@ named! {
     ///
     /// Corresponds to `aeron_inferable_boolean_t`.
     #[doc(alias = "aeron_inferable_boolean_t")]
-    InferableBoolean, "an inferable boolean";
+    InferableBoolean = aeron_inferable_boolean_t, "an inferable boolean";
     /// No.
-    ForceFalse = "false",
+    ForceFalse = "false", aeron_inferable_boolean_enum_AERON_FORCE_FALSE;
     /// Yes.
-    ForceTrue = "true",
+    ForceTrue = "true", aeron_inferable_boolean_enum_AERON_FORCE_TRUE;
     /// Whatever follows from the channel.
-    Infer = "infer",
-}
-
-raw! {
-    InferableBoolean = aeron_inferable_boolean_t;
-    ForceFalse = aeron_inferable_boolean_enum_AERON_FORCE_FALSE,
-    ForceTrue = aeron_inferable_boolean_enum_AERON_FORCE_TRUE,
-    Infer = aeron_inferable_boolean_enum_AERON_INFER,
+    Infer = "infer", aeron_inferable_boolean_enum_AERON_INFER;
 }

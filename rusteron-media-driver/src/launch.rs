@@ -26,7 +26,6 @@ use rusteron_core::ffi::{self, Fallible, ForkGuard, PerProcess, Process, last_er
 use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
-use crate::checks;
 use crate::context::Context;
 use crate::takeover::Takeover;
 use crate::{dir_access, embedded_dir};
@@ -56,12 +55,36 @@ unsafe impl Send for Running {}
 unsafe impl Sync for Running {}
 
 impl Running {
+    /// Launches a driver. An embedded driver gets a directory of its own, which is deleted if the launch fails. With a
+    /// manual main loop, the main agent gets no thread.
+    pub(crate) fn launch(
+        mut context: Context,
+        is_embedded: bool,
+        manual_main_loop: bool,
+    ) -> Result<Self> {
+        if is_embedded {
+            embedded_dir::choose(&mut context)?;
+        }
+        let dir = context.dir().to_owned();
+        let launched = Self::init(context, is_embedded).and_then(|running| {
+            // SAFETY: the driver is initialised and not started; if it cannot be started, dropping it
+            // stops the threads that have been.
+            unsafe { sys::aeron_driver_start(running.as_ptr(), manual_main_loop) }.into_result()?;
+            Ok(running)
+        });
+        launched.inspect_err(|_| {
+            if is_embedded {
+                embedded_dir::remove(&dir);
+            }
+        })
+    }
+
     /// Checks the settings and makes the driver's files.
-    pub(crate) fn init(mut context: Context, is_embedded: bool) -> Result<Self> {
+    fn init(mut context: Context, is_embedded: bool) -> Result<Self> {
         let dir = std::path::absolute(context.dir())
             .map_err(|error| Error::new(ErrorKind::Io(error.kind()), format!("dir: {error}")))?;
         context.set_dir(&dir)?;
-        checks::settings(&context)?;
+        context.check()?;
         let datagrams = context.datagrams_per_send();
         context.set_network_publication_max_messages_per_send(datagrams)?;
         // Until the new driver's files are complete. An embedded driver's directory is its own.
@@ -86,13 +109,6 @@ impl Running {
         }
         dir_access::set_modes(access, &running.dir)?;
         Ok(running)
-    }
-
-    /// Starts the agents' threads. With a manual main loop, the main agent gets no thread.
-    pub(crate) fn start(&self, manual_main_loop: bool) -> Result<()> {
-        // SAFETY: the driver is initialised and not started; if it cannot be started, dropping it
-        // stops the threads that have been.
-        unsafe { sys::aeron_driver_start(self.as_ptr(), manual_main_loop) }.into_result().map(drop)
     }
 
     pub(crate) fn as_ptr(&self) -> *mut sys::aeron_driver_t {

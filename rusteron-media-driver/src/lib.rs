@@ -62,7 +62,6 @@
 //! # }
 //! ```
 
-mod activity;
 mod callbacks;
 mod checks;
 mod context;
@@ -74,24 +73,21 @@ mod environment;
 mod launch;
 mod loss;
 mod media_driver;
-mod names;
 mod preset;
-mod properties;
 mod segmentation_offload;
 mod settings;
 mod strategy;
 mod takeover;
 mod term_cleaning;
 
-pub use activity::is_driver_active;
 pub use context::Context;
 pub use dir_access::DirAccess;
 pub use driver_invoker::DriverInvoker;
 pub use enumerations::{InferableBoolean, ThreadNaming, ThreadingMode};
+pub use environment::load_properties_from;
 pub use loss::{Loss, UdpInterceptor};
-pub use media_driver::MediaDriver;
+pub use media_driver::{MediaDriver, is_driver_active};
 pub use preset::Preset;
-pub use properties::load_properties_from;
 #[doc(inline)]
 pub use rusteron_core::{
     Error, ErrorKind, Result, cnc::request_driver_termination, idle::IdleStrategyKind,

@@ -8,6 +8,7 @@ use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
 use crate::Context;
+use crate::enumerations::named;
 
 /// Rates at which a driver deliberately loses datagrams that pass its sockets.
 ///
@@ -34,23 +35,23 @@ pub struct Loss {
     pub seed: u64,
 }
 
-/// An interceptor that loses arriving datagrams, as Aeron's environment variables configure it.
-///
-/// Interceptors are for programs that are configured by the environment. All drivers of a process
-/// share one configuration, in the environment variable that each interceptor names. Tests that run
-/// several drivers want [`Loss`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum UdpInterceptor {
+named! {
+    /// An interceptor that loses arriving datagrams, as Aeron's environment variables configure it.
+    ///
+    /// Interceptors are for programs that are configured by the environment. All drivers of a process
+    /// share one configuration, in the environment variable that each interceptor names. Tests that run
+    /// several drivers want [`Loss`].
+    #[non_exhaustive]
+    UdpInterceptor, "an interceptor";
     /// Loses datagrams at random: `AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS`, such as
     /// `rate=0.1|seed=7|recv-msg-mask=2`. Each agent of each driver follows the seed's sequence by
     /// itself. The agents of Aeron's own programs share one sequence, without a lock.
-    Loss,
+    Loss = "loss", "aeron_udp_channel_interceptor_loss_load";
     /// Loses one stretch of each term: `AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS`, such as
     /// `term-id=3|term-offset=0|length=4096`.
-    FixedLoss,
+    FixedLoss = "fixed-loss", "aeron_udp_channel_interceptor_fixed_loss_load";
     /// Loses several stretches of each term: `AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS`.
-    MultiGapLoss,
+    MultiGapLoss = "multi-gap-loss", "aeron_udp_channel_interceptor_multi_gap_loss_load";
 }
 
 /// A loss at a fixed address, which C reads whenever a channel is opened. Not a `Box`, which would
@@ -149,16 +150,5 @@ impl Context {
         unsafe { sys::rusteron_driver_context_load_incoming_interceptors(self.as_ptr(), names) }
             .into_result()?;
         Ok(self)
-    }
-}
-
-impl UdpInterceptor {
-    /// Aeron's name for the interceptor.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Loss => "loss",
-            Self::FixedLoss => "fixed-loss",
-            Self::MultiGapLoss => "multi-gap-loss",
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! A running media driver.
+//! A running media driver, and whether one runs in a directory.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use rusteron_core::cnc::CncFile;
 use rusteron_core::idle::IdleStrategyKind;
 use rusteron_core::{Error, ErrorKind, Result};
 
+use crate::ThreadingMode;
 use crate::context::Context;
 use crate::launch::Running;
-use crate::{ThreadingMode, embedded_dir};
 
 /// A media driver that runs on its own threads in this process, until it is dropped.
 ///
@@ -90,9 +90,8 @@ impl MediaDriver {
     ///
     /// # Errors
     /// As for [`launch`](Self::launch).
-    pub fn launch_embedded_with(mut context: Context) -> Result<Self> {
-        let dir = embedded_dir::choose(&mut context)?;
-        launch(context, true).inspect_err(|_| embedded_dir::remove(&dir))
+    pub fn launch_embedded_with(context: Context) -> Result<Self> {
+        launch(context, true)
     }
 
     /// Ends the driver as dropping it does, and returns the error; a drop logs the error. Waits for
@@ -149,14 +148,53 @@ impl MediaDriver {
     }
 }
 
+/// Returns whether a media driver is using a directory: its files are there, and its last heartbeat
+/// is within the timeout. The timeout is usually the [driver
+/// timeout](crate::Context::driver_timeout), 10 s.
+///
+/// A driver that was closed is not active. A driver that was killed stays active until the timeout
+/// is over, unless its process has [provably ended](rusteron_core::cnc::CncFile::has_died). Files of
+/// another program, or of another version of the protocol, do not count.
+///
+/// If a driver is creating its files, waits for it up to the timeout.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a path that is empty or too
+/// long.
+///
+/// ```
+/// use std::time::Duration;
+/// use rusteron_media_driver::{MediaDriver, is_driver_active};
+///
+/// # fn main() -> Result<(), rusteron_media_driver::Error> {
+/// let driver = MediaDriver::launch_embedded()?;
+/// let dir = driver.aeron_dir().to_owned();
+/// assert!(is_driver_active(&dir, Duration::from_secs(10))?);
+///
+/// drop(driver);
+/// assert!(!is_driver_active(&dir, Duration::from_secs(10))?);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Corresponds to `aeron_is_driver_active`, which believes the lengths that it finds in the file.
+#[doc(alias = "aeron_is_driver_active")]
+pub fn is_driver_active(dir: impl AsRef<Path>, timeout: Duration) -> Result<bool> {
+    let dir = dir.as_ref();
+    let is_there = dir.join("cnc.dat").is_file();
+    match CncFile::open(dir, if is_there { timeout } else { Duration::ZERO }) {
+        Ok(cnc) => Ok(cnc.is_active(timeout)),
+        Err(error) if error.kind() == ErrorKind::InvalidArgument => Err(error),
+        Err(_) => Ok(false),
+    }
+}
+
 fn launch(context: Context, is_embedded: bool) -> Result<MediaDriver> {
     if context.threading_mode() == ThreadingMode::Invoker {
         let message = "threading_mode: Invoker has no threads to launch; see DriverInvoker";
         return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
-    let running = Running::init(context, is_embedded)?;
-    running.start(false)?;
-    Ok(MediaDriver { running })
+    Ok(MediaDriver { running: Running::launch(context, is_embedded, false)? })
 }
 
 rusteron_core::impl_debug!(MediaDriver: aeron_dir());

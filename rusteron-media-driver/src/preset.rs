@@ -5,7 +5,7 @@ use std::fs;
 
 use rusteron_core::Result;
 
-use crate::names::named;
+use crate::enumerations::named;
 use crate::{Context, Setting};
 
 named! {

@@ -7,7 +7,7 @@ use rusteron_core::ffi::Fallible;
 use rusteron_sys::driver as sys;
 
 use crate::Context;
-use crate::names::named;
+use crate::enumerations::named;
 
 named! {
     /// Flow control of a driver's publications: the receivers' windows that a sender obeys.
@@ -16,15 +16,15 @@ named! {
     #[non_exhaustive]
     FlowControlStrategy, "a flow control strategy";
     /// The window of the only receiver. Aeron's default for unicast.
-    UnicastMax = "unicast_max",
+    UnicastMax = "unicast_max", "aeron_unicast_flow_control_strategy_supplier";
     /// The window of the fastest receiver. Slower receivers lose messages. Aeron's default for
     /// multicast.
-    MulticastMax = "multicast_max",
+    MulticastMax = "multicast_max", "aeron_max_multicast_flow_control_strategy_supplier";
     /// The window of the slowest receiver, which slows down the others.
-    MulticastMin = "multicast_min",
+    MulticastMin = "multicast_min", "aeron_min_flow_control_strategy_supplier";
     /// The window of the slowest receiver with the [group
     /// tag](Context::set_flow_control_group_tag). Only receivers with the tag slow down the others.
-    MulticastTagged = "multicast_tagged",
+    MulticastTagged = "multicast_tagged", "aeron_tagged_flow_control_strategy_supplier";
 }
 
 named! {
@@ -33,12 +33,12 @@ named! {
     #[non_exhaustive]
     CongestionControlStrategy, "a congestion control strategy";
     /// The strategy that `cc=` in the channel names, or else a static window. Aeron's default.
-    FromChannel = "default",
+    FromChannel = "default", "aeron_congestion_control_default_strategy_supplier";
     /// A window of constant length.
-    Static = "static",
+    Static = "static", "aeron_static_window_congestion_control_strategy_supplier";
     /// A window that grows and shrinks with losses and round-trip times. Its parameters come from the
     /// environment: `AERON_CUBICCONGESTIONCONTROL_MEASURERTT`, `…_INITIALRTT` and `…_TCPMODE`.
-    Cubic = "cubic",
+    Cubic = "cubic", "aeron_cubic_congestion_control_strategy_supplier";
 }
 
 named! {
@@ -46,14 +46,20 @@ named! {
     #[non_exhaustive]
     NameResolver, "a name resolver";
     /// By the operating system. Aeron's default.
-    System = "default",
+    System = "default", "aeron_default_name_resolver_supplier";
     /// By asking other drivers. [`set_resolver_name`](Context::set_resolver_name) and
     /// [`set_resolver_interface`](Context::set_resolver_interface) make this driver known to them.
-    Driver = "driver",
+    Driver = "driver", "aeron_driver_name_resolver_supplier";
     /// By a table in [`set_name_resolver_init_args`](Context::set_name_resolver_init_args), for
     /// tests. Rows have a name, an address and the address of the second resolution, such as
     /// `a,127.0.0.1,127.0.0.2|b,127.0.0.1,127.0.0.1`. Other names go to the operating system.
-    CsvTable = "csv_table",
+    CsvTable = "csv_table", "aeron_csv_table_name_resolver_supplier";
+}
+
+/// A variant's name for C. Only such names reach C, which has them in its own table: C would look up any other name as a
+/// function of the program, and call it.
+fn c_name(name: &'static str) -> CString {
+    CString::new(name).unwrap_or_default()
 }
 
 /// Writes the setter and the getter of a function that C finds by a name.
@@ -61,13 +67,15 @@ macro_rules! supplier {
     (
         $(#[$set_meta:meta])* $set:ident = $c_set:ident;
         $(#[$get_meta:meta])* $get:ident = $c_get:ident;
-        $type:ident, $supplier:ident
+        $type:ident, $c_by_name:ident
     ) => {
         impl Context {
             $(#[$set_meta])*
             pub fn $set(&mut self, value: $type) -> Result<&mut Self> {
-                // SAFETY: the context is live and not yet used by a driver; the function is C's own.
-                unsafe { sys::$c_set(self.as_ptr(), $supplier(value)) }.into_result()?;
+                // SAFETY: C reads the terminated name, and has it in its table. The context is live and not yet used by
+                // a driver.
+                unsafe { sys::$c_set(self.as_ptr(), sys::$c_by_name(c_name(value.name()).as_ptr())) }
+                    .into_result()?;
                 Ok(self)
             }
 
@@ -76,7 +84,11 @@ macro_rules! supplier {
                 // SAFETY: the context is live.
                 let set = unsafe { sys::$c_get(self.as_ptr()) }? as usize;
                 // Each variant is one function of the C library.
-                let is_set = |value: &$type| $supplier(*value).is_some_and(|f| f as usize == set);
+                let is_set = |value: &$type| {
+                    // SAFETY: C reads the terminated name, and has it in its table.
+                    let function = unsafe { sys::$c_by_name(c_name(value.name()).as_ptr()) };
+                    function.is_some_and(|function| function as usize == set)
+                };
                 $type::ALL.iter().copied().find(is_set)
             }
         }
@@ -98,7 +110,7 @@ supplier! {
     /// Corresponds to `aeron_driver_context_get_unicast_flowcontrol_supplier`.
     #[doc(alias = "aeron_driver_context_get_unicast_flowcontrol_supplier")]
     unicast_flow_control = aeron_driver_context_get_unicast_flowcontrol_supplier;
-    FlowControlStrategy, flow_control_supplier
+    FlowControlStrategy, aeron_flow_control_strategy_supplier_by_name
 }
 
 supplier! {
@@ -116,7 +128,7 @@ supplier! {
     /// Corresponds to `aeron_driver_context_get_multicast_flowcontrol_supplier`.
     #[doc(alias = "aeron_driver_context_get_multicast_flowcontrol_supplier")]
     multicast_flow_control = aeron_driver_context_get_multicast_flowcontrol_supplier;
-    FlowControlStrategy, flow_control_supplier
+    FlowControlStrategy, aeron_flow_control_strategy_supplier_by_name
 }
 
 supplier! {
@@ -133,7 +145,7 @@ supplier! {
     /// Corresponds to `aeron_driver_context_get_congestioncontrol_supplier`.
     #[doc(alias = "aeron_driver_context_get_congestioncontrol_supplier")]
     congestion_control = aeron_driver_context_get_congestioncontrol_supplier;
-    CongestionControlStrategy, congestion_control_supplier
+    CongestionControlStrategy, aeron_congestion_control_strategy_supplier_load
 }
 
 supplier! {
@@ -153,32 +165,5 @@ supplier! {
     /// Corresponds to `aeron_driver_context_get_name_resolver_supplier`.
     #[doc(alias = "aeron_driver_context_get_name_resolver_supplier")]
     name_resolver = aeron_driver_context_get_name_resolver_supplier;
-    NameResolver, name_resolver_supplier
-}
-
-/// A variant's name for C. Only such names reach C, which has them in its own table: C would look up any other name as a
-/// function of the program, and call it.
-fn c_name(name: &'static str) -> CString {
-    CString::new(name).unwrap_or_default()
-}
-
-fn flow_control_supplier(
-    strategy: FlowControlStrategy,
-) -> sys::aeron_flow_control_strategy_supplier_func_t {
-    // SAFETY: C only reads the terminated name, and finds it in its table.
-    unsafe { sys::aeron_flow_control_strategy_supplier_by_name(c_name(strategy.name()).as_ptr()) }
-}
-
-fn congestion_control_supplier(
-    strategy: CongestionControlStrategy,
-) -> sys::aeron_congestion_control_strategy_supplier_func_t {
-    // SAFETY: C only reads the terminated name, and finds it in its table.
-    unsafe {
-        sys::aeron_congestion_control_strategy_supplier_load(c_name(strategy.name()).as_ptr())
-    }
-}
-
-fn name_resolver_supplier(resolver: NameResolver) -> sys::aeron_name_resolver_supplier_func_t {
-    // SAFETY: C only reads the terminated name, and finds it in its table.
-    unsafe { sys::aeron_name_resolver_supplier_load(c_name(resolver.name()).as_ptr()) }
+    NameResolver, aeron_name_resolver_supplier_load
 }

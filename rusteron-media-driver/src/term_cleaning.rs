@@ -3,29 +3,22 @@
 use rusteron_core::Result;
 use rusteron_sys::driver as sys;
 
-use crate::names::{named, raw};
+use crate::enumerations::named;
 use crate::{Context, environment};
 
 named! {
     /// Stores with which the conductor zeroes terms that all subscribers have passed, for
     /// [`Context::set_term_cleaning`] and for the option `--term-cleaning` of the program `media_driver`.
     #[derive(Default)]
-    TermCleaning, "a term cleaning";
+    TermCleaning = rusteron_term_cleaning_t, "a term cleaning";
     /// Compares the other two every 16 pieces of 16 KiB or more, for a few microseconds, and uses the faster one. IPC
     /// terms have such pieces from 256 KiB on. Begins with [`Cached`](Self::Cached).
     #[default]
-    Adaptive = "adaptive",
+    Adaptive = "adaptive", rusteron_term_cleaning_enum_RUSTERON_TERM_CLEANING_ADAPTIVE;
     /// Ordinary stores, as Aeron's own drivers use. They fetch each line from the cache of the core that wrote it.
-    Cached = "cached",
+    Cached = "cached", rusteron_term_cleaning_enum_RUSTERON_TERM_CLEANING_CACHED;
     /// Non-temporal stores for pieces from 4 KiB on, which go to memory and fetch nothing.
-    Streaming = "streaming",
-}
-
-raw! {
-    TermCleaning = rusteron_term_cleaning_t;
-    Adaptive = rusteron_term_cleaning_enum_RUSTERON_TERM_CLEANING_ADAPTIVE,
-    Cached = rusteron_term_cleaning_enum_RUSTERON_TERM_CLEANING_CACHED,
-    Streaming = rusteron_term_cleaning_enum_RUSTERON_TERM_CLEANING_STREAMING,
+    Streaming = "streaming", rusteron_term_cleaning_enum_RUSTERON_TERM_CLEANING_STREAMING;
 }
 
 impl Context {

@@ -117,7 +117,12 @@ impl Context {
         ports: Option<RangeInclusive<u16>>,
         set: unsafe extern "C" fn(*mut sys::aeron_driver_context_t, u16, u16) -> c_int,
     ) -> Result<&mut Self> {
-        let (low, high) = bounds(name, ports)?;
+        // C reads 0 as none. If all ports are taken, C searches a range that ends in 65535 forever.
+        let (low, high) = ports.as_ref().map_or((0, 0), |ports| (*ports.start(), *ports.end()));
+        if ports.is_some() && (low == 0 || low > high || high == u16::MAX) {
+            let text = format!("{name}: {low} to {high} is no range within 1 to 65534");
+            return Err(Error::new(ErrorKind::InvalidArgument, text));
+        }
         // SAFETY: the context is live and not yet used by a driver.
         unsafe { set(self.as_ptr(), low, high) }.into_result()?;
         Ok(self)
@@ -146,15 +151,4 @@ impl Context {
     pub(crate) fn has_cpu_affinity(&self) -> bool {
         self.cpu_affinities().iter().any(|(_, cpu)| *cpu >= 0)
     }
-}
-
-/// If all ports are taken, C searches a range that ends in 65535 forever. C reads 0 as none.
-fn bounds(name: &str, ports: Option<RangeInclusive<u16>>) -> Result<(u16, u16)> {
-    let Some(ports) = ports else { return Ok((0, 0)) };
-    let (low, high) = ports.into_inner();
-    if low == 0 || low > high || high == u16::MAX {
-        let text = format!("{name}: {low} to {high} is no range within 1 to 65534");
-        return Err(Error::new(ErrorKind::InvalidArgument, text));
-    }
-    Ok((low, high))
 }

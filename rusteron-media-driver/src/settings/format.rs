@@ -83,7 +83,7 @@ type Names = (&'static str, &'static str);
 const SLEEPING: &str = "aeron_idle_strategy_sleeping";
 const BACKOFF: &str = "aeron_idle_strategy_backoff";
 
-pub(super) static IDLE_STRATEGIES: [Names; 6] = [
+pub(super) const IDLE_STRATEGIES: &[Names] = &[
     ("sleep-ns", SLEEPING),
     ("sleeping", SLEEPING),
     ("yield", "aeron_idle_strategy_yielding"),
@@ -91,33 +91,12 @@ pub(super) static IDLE_STRATEGIES: [Names; 6] = [
     ("noop", "aeron_idle_strategy_noop"),
     ("backoff", BACKOFF),
 ];
-pub(super) static FLOW_CONTROLS: [Names; 4] = [
-    ("unicast_max", "aeron_unicast_flow_control_strategy_supplier"),
-    ("multicast_max", "aeron_max_multicast_flow_control_strategy_supplier"),
-    ("multicast_min", "aeron_min_flow_control_strategy_supplier"),
-    ("multicast_tagged", "aeron_tagged_flow_control_strategy_supplier"),
-];
-pub(super) static CONGESTION_CONTROLS: [Names; 3] = [
-    ("default", "aeron_congestion_control_default_strategy_supplier"),
-    ("static", "aeron_static_window_congestion_control_strategy_supplier"),
-    ("cubic", "aeron_cubic_congestion_control_strategy_supplier"),
-];
-pub(super) static NAME_RESOLVERS: [Names; 3] = [
-    ("default", "aeron_default_name_resolver_supplier"),
-    ("driver", "aeron_driver_name_resolver_supplier"),
-    ("csv_table", "aeron_csv_table_name_resolver_supplier"),
-];
-pub(super) static TERMINATION_VALIDATORS: [Names; 2] = [
+pub(super) const TERMINATION_VALIDATORS: &[Names] = &[
     ("allow", "aeron_driver_termination_validator_default_allow"),
     ("deny", "aeron_driver_termination_validator_default_deny"),
 ];
-pub(super) static BINDINGS: [Names; 1] =
-    [("default", "aeron_udp_channel_transport_bindings_default")];
-pub(super) static INTERCEPTORS: [Names; 3] = [
-    ("loss", "aeron_udp_channel_interceptor_loss_load"),
-    ("fixed-loss", "aeron_udp_channel_interceptor_fixed_loss_load"),
-    ("multi-gap-loss", "aeron_udp_channel_interceptor_multi_gap_loss_load"),
-];
+pub(super) const BINDINGS: &[Names] =
+    &[("default", "aeron_udp_channel_transport_bindings_default")];
 
 const LAST_EVENT_ID: u8 = 62;
 
@@ -278,6 +257,7 @@ fn is_event(code: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::UdpInterceptor;
 
     #[test]
     fn values_are_checked() {
@@ -305,12 +285,12 @@ mod tests {
             ),
             (Format::Word(&["new", "classic"]), &["new"], &["", "New", "old"]),
             (
-                Format::Function(&IDLE_STRATEGIES),
+                Format::Function(IDLE_STRATEGIES),
                 &["noop", "aeron_idle_strategy_noop"],
                 &["", "sleepy", "Noop"],
             ),
             (
-                Format::Functions(&INTERCEPTORS),
+                Format::Functions(UdpInterceptor::FUNCTIONS),
                 &["loss", "loss,fixed-loss"],
                 &["", "loss,", "gain"],
             ),

@@ -15,12 +15,12 @@ use rusteron_core::idle::IdleStrategyKind;
 use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
-use self::format::{
-    BINDINGS, CONGESTION_CONTROLS, FLOW_CONTROLS, Form, Format, IDLE_STRATEGIES, INTERCEPTORS,
-    Limit, NAME_RESOLVERS, TERMINATION_VALIDATORS,
-};
+use self::format::{BINDINGS, Form, Format, IDLE_STRATEGIES, Limit, TERMINATION_VALIDATORS};
 use self::text::{FromText, ToText};
-use crate::{Context, InferableBoolean, ThreadNaming, ThreadingMode};
+use crate::{
+    CongestionControlStrategy, Context, FlowControlStrategy, InferableBoolean, NameResolver,
+    ThreadNaming, ThreadingMode, UdpInterceptor,
+};
 
 include!(concat!(env!("OUT_DIR"), "/settings.rs"));
 

@@ -12,7 +12,6 @@
 //! The conductor, or the one agent of the shared modes, runs on the main thread, as in Aeron's program.
 
 mod exit_status;
-mod logger;
 mod options;
 mod problems;
 mod statistics;
@@ -23,6 +22,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser;
+use log::{LevelFilter, Log, Metadata, Record};
 use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_media_driver::{Context, DriverInvoker, Setting, ThreadNaming};
@@ -32,7 +32,10 @@ use crate::problems::Problem;
 use crate::statistics::Statistics;
 
 fn main() -> ExitCode {
-    logger::install();
+    // There is no other logger yet.
+    if log::set_logger(&StandardError).is_ok() {
+        log::set_max_level(LevelFilter::Warn);
+    }
     let options = Options::parse();
     // SAFETY: no other thread has been started yet.
     let (origins, errors) = unsafe { options.apply_to_environment() };
@@ -103,6 +106,23 @@ fn print(text: impl Display) {
 /// Prints a line to standard error. A closed pipe is ignored as well.
 fn print_error(what: impl Display) {
     let _ = writeln!(io::stderr(), "media_driver: {what}");
+}
+
+/// Prints the library's warnings and errors to standard error.
+struct StandardError;
+
+impl Log for StandardError {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.level() <= LevelFilter::Warn
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if self.enabled(record.metadata()) {
+            print_error(record.args());
+        }
+    }
+
+    fn flush(&self) {}
 }
 
 /// Launches the driver and runs its idle loop. Errors are of the launch.
