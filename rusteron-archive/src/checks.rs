@@ -42,6 +42,16 @@ pub(crate) fn forbid_reentry(operation: &'static str) -> Result<()> {
 /// Aeron's number for no value.
 pub(crate) const NULL_VALUE: i64 = -1;
 
+/// Converts an answer of the archive, which is -1 for no value.
+pub(crate) fn unless_null(value: i64) -> Option<i64> {
+    (value != NULL_VALUE).then_some(value)
+}
+
+/// Converts an answer that counts something. The archive sends no negative ones.
+pub(crate) fn number_of(count: i64) -> u64 {
+    count.max(0) as u64
+}
+
 /// An id, with the name of its argument.
 pub(crate) type Id = (&'static str, i64);
 

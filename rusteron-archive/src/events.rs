@@ -13,6 +13,7 @@ use rusteron_client::Position;
 use rusteron_core::ffi::lossy;
 use rusteron_sys::archive as sys;
 
+use crate::checks::unless_null;
 use crate::error::ArchiveError;
 
 type OnSignal = Box<dyn FnMut(&RecordingSignal) + Send>;
@@ -187,11 +188,8 @@ pub enum RecordingSignalKind {
     Unknown(i32),
 }
 
-const NULL_VALUE: i64 = -1;
-
 impl RecordingSignal {
     pub(crate) fn from_raw(raw: &sys::aeron_archive_recording_signal_t) -> Self {
-        let unless_null = |value: i64| (value != NULL_VALUE).then_some(value);
         Self {
             kind: RecordingSignalKind::from_code(raw.recording_signal_code),
             recording_id: raw.recording_id,
@@ -203,33 +201,17 @@ impl RecordingSignal {
 }
 
 impl RecordingSignalKind {
+    /// Converts a number of `RecordingSignal` in the archive's SBE schema.
     fn from_code(code: i32) -> Self {
-        use sys::*;
-        const START: i32 =
-            aeron_archive_client_recording_signal_en_AERON_ARCHIVE_CLIENT_RECORDING_SIGNAL_START;
-        const STOP: i32 =
-            aeron_archive_client_recording_signal_en_AERON_ARCHIVE_CLIENT_RECORDING_SIGNAL_STOP;
-        const EXTEND: i32 =
-            aeron_archive_client_recording_signal_en_AERON_ARCHIVE_CLIENT_RECORDING_SIGNAL_EXTEND;
-        const REPLICATE: i32 =
-            aeron_archive_client_recording_signal_en_AERON_ARCHIVE_CLIENT_RECORDING_SIGNAL_REPLICATE;
-        const MERGE: i32 =
-            aeron_archive_client_recording_signal_en_AERON_ARCHIVE_CLIENT_RECORDING_SIGNAL_MERGE;
-        const SYNC: i32 =
-            aeron_archive_client_recording_signal_en_AERON_ARCHIVE_CLIENT_RECORDING_SIGNAL_SYNC;
-        const DELETE: i32 =
-            aeron_archive_client_recording_signal_en_AERON_ARCHIVE_CLIENT_RECORDING_SIGNAL_DELETE;
-        const REPLICATE_END: i32 =
-            aeron_archive_client_recording_signal_en_AERON_ARCHIVE_CLIENT_RECORDING_SIGNAL_REPLICATE_END;
         match code {
-            START => Self::Start,
-            STOP => Self::Stop,
-            EXTEND => Self::Extend,
-            REPLICATE => Self::Replicate,
-            MERGE => Self::Merge,
-            SYNC => Self::Sync,
-            DELETE => Self::Delete,
-            REPLICATE_END => Self::ReplicateEnd,
+            0 => Self::Start,
+            1 => Self::Stop,
+            2 => Self::Extend,
+            3 => Self::Replicate,
+            4 => Self::Merge,
+            5 => Self::Sync,
+            6 => Self::Delete,
+            7 => Self::ReplicateEnd,
             code => Self::Unknown(code),
         }
     }

@@ -55,7 +55,7 @@ mod settings {
 }
 
 pub use archive::{
-    Archive, AsyncConnect, RecordingSubscriptions, Recordings, ReplayLength, ReplayParams,
+    Archive, AsyncConnect, Listing, RecordingSubscriptions, Recordings, ReplayLength, ReplayParams,
     ReplaySessionId, ReplicationParams, SourceLocation,
 };
 pub use async_archive::{AsyncArchive, Request};
@@ -70,5 +70,7 @@ pub use persistent_subscription::{
 pub use recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
 pub use recording_event::RecordingEvent;
 pub use recording_pos::RecordingPos;
-pub use replay_merge::{ReplayMerge, ReplayMergeBuilder, ReplayMergeCloseError, ReplayMergeError};
+pub use replay_merge::{
+    ReplayMerge, ReplayMergeBuilder, ReplayMergeCloseError, ReplayMergeError, Returned,
+};
 pub use rusteron_client::{Error, ErrorKind};

@@ -7,7 +7,7 @@ use rusteron_client::{ChannelUri, Error, Position};
 use rusteron_core::cnc::epoch;
 use rusteron_sys::archive as sys;
 
-use crate::checks::NULL_VALUE;
+use crate::checks::unless_null;
 use crate::error::Result;
 
 /// Description of a recording, copied when it was listed.
@@ -54,9 +54,9 @@ impl RecordingDescriptor {
         Self {
             recording_id: raw.recording_id,
             start_time: time(raw.start_timestamp),
-            stop_time: (raw.stop_timestamp != NULL_VALUE).then(|| time(raw.stop_timestamp)),
+            stop_time: unless_null(raw.stop_timestamp).map(time),
             start_position: raw.start_position,
-            stop_position: (raw.stop_position != NULL_VALUE).then_some(raw.stop_position),
+            stop_position: unless_null(raw.stop_position),
             initial_term_id: raw.initial_term_id,
             segment_file_length: raw.segment_file_length.max(0) as usize,
             term_buffer_length: raw.term_buffer_length.max(0) as usize,

@@ -73,26 +73,25 @@ use crate::error::{ArchiveError, ArchiveErrorKind, Result};
 /// ```
 #[must_use = "the merge ends when this is dropped"]
 pub struct ReplayMerge {
-    raw: NonNull<sys::aeron_archive_replay_merge_t>,
-    recording_id: i64,
-    parts: ManuallyDrop<Parts>,
+    inner: ManuallyDrop<Inner>,
 }
 
-/// The objects that the C structure has pointers to.
-#[derive(Debug)]
-pub(super) struct Parts {
-    pub(super) subscription: Subscription,
-    pub(super) archive: Archive,
+/// The C structure, and the objects that it has pointers to. It is closed before they are dropped.
+struct Inner {
+    raw: NonNull<sys::aeron_archive_replay_merge_t>,
+    recording_id: i64,
+    subscription: Subscription,
+    archive: Archive,
 }
 
 // SAFETY: nothing in the C structure is tied to a thread. The objects that it works on are owned
 // with it.
-unsafe impl Send for ReplayMerge {}
+unsafe impl Send for Inner {}
 
 // SAFETY: the bound never holds.
 unsafe impl Sync for ReplayMerge where for<'a> Self: SharedBetweenThreads<'a> {}
 
-pub(super) const OPERATION: &str = "replay_merge";
+const OPERATION: &str = "replay_merge";
 
 impl ReplayMerge {
     /// Default limit for a merge without progress. When the limit is over, the merge fails.
@@ -121,22 +120,13 @@ impl ReplayMerge {
         replay_destination: impl AsChannel,
         live_destination: impl AsChannel,
     ) -> ReplayMergeBuilder {
-        ReplayMergeBuilder::new(replay_channel.into(), &replay_destination, &live_destination)
-    }
-
-    /// Takes over the structure that C has made for these parts.
-    pub(super) fn from_raw(
-        raw: NonNull<sys::aeron_archive_replay_merge_t>,
-        recording_id: i64,
-        parts: Parts,
-    ) -> Self {
-        Self { raw, recording_id, parts: ManuallyDrop::new(parts) }
-    }
-
-    /// Tells the handlers of the archive's reports what the archive has reported. A panic in one of
-    /// them ends the merge, as dropping does.
-    pub(super) fn deliver(&self) {
-        self.parts.archive.deliver();
+        ReplayMergeBuilder {
+            replay_channel: replay_channel.into(),
+            replay_destination: channel(&replay_destination),
+            live_destination: channel(&live_destination),
+            start_position: 0,
+            progress_timeout: ReplayMerge::DEFAULT_PROGRESS_TIMEOUT,
+        }
     }
 
     /// Does the pending work of the merge, without polling messages.
@@ -153,17 +143,13 @@ impl ReplayMerge {
     /// Corresponds to `aeron_archive_replay_merge_do_work`.
     #[doc(alias = "aeron_archive_replay_merge_do_work")]
     pub fn do_work(&mut self) -> Result<usize> {
-        let mut count = 0;
-        self.parts.archive.request(
-            OPERATION,
-            Some(("recording_id", self.recording_id)),
-            |_archive| {
-                // SAFETY: all structures are live; `&mut self` is the only user of the subscription, and
-                // the lock of the archive, which is held, keeps others from its poller.
-                unsafe { sys::rusteron_replay_merge_do_work(&mut count, self.raw.as_ptr()) }
-                    .into_result()
-            },
-        )?;
+        let Inner { raw, recording_id, archive, .. } = &*self.inner;
+        let id = Some(("recording_id", *recording_id));
+        // SAFETY: all structures are live; `&mut self` is the only user of the subscription, and the
+        // lock of the archive, which is held, keeps others from its poller.
+        let count = archive.ask(OPERATION, id, |count: &mut i32, _archive| unsafe {
+            sys::rusteron_replay_merge_do_work(count, raw.as_ptr())
+        })?;
         Ok(count.max(0) as usize)
     }
 
@@ -192,8 +178,8 @@ impl ReplayMerge {
     #[doc(alias = "aeron_archive_replay_merge_image")]
     pub fn image(&mut self) -> Option<Image<'_>> {
         // SAFETY: the structure is live.
-        let raw = unsafe { sys::aeron_archive_replay_merge_image(self.raw.as_ptr()) };
-        self.parts.subscription.images().find(|image| image.as_ptr() == raw)
+        let raw = unsafe { sys::aeron_archive_replay_merge_image(self.inner.raw.as_ptr()) };
+        self.inner.subscription.images().find(|image| image.as_ptr() == raw)
     }
 
     /// Returns whether the merge has joined the live stream and the replay is over.
@@ -202,7 +188,7 @@ impl ReplayMerge {
     #[doc(alias = "aeron_archive_replay_merge_is_merged")]
     pub fn is_merged(&self) -> bool {
         // SAFETY: the structure is live.
-        unsafe { sys::aeron_archive_replay_merge_is_merged(self.raw.as_ptr()) }
+        unsafe { sys::aeron_archive_replay_merge_is_merged(self.inner.raw.as_ptr()) }
     }
 
     /// Returns whether the merge has failed. A failed merge does no more work.
@@ -211,7 +197,7 @@ impl ReplayMerge {
     #[doc(alias = "aeron_archive_replay_merge_has_failed")]
     pub fn has_failed(&self) -> bool {
         // SAFETY: the structure is live.
-        unsafe { sys::aeron_archive_replay_merge_has_failed(self.raw.as_ptr()) }
+        unsafe { sys::aeron_archive_replay_merge_has_failed(self.inner.raw.as_ptr()) }
     }
 
     /// Returns whether the live stream has been joined, with or without the replay.
@@ -220,7 +206,7 @@ impl ReplayMerge {
     #[doc(alias = "aeron_archive_replay_merge_is_live_added")]
     pub fn is_live_added(&self) -> bool {
         // SAFETY: the structure is live.
-        unsafe { sys::aeron_archive_replay_merge_is_live_added(self.raw.as_ptr()) }
+        unsafe { sys::aeron_archive_replay_merge_is_live_added(self.inner.raw.as_ptr()) }
     }
 
     /// Ends the merge. Returns the session and the subscription. If the merge [is
@@ -244,74 +230,52 @@ impl ReplayMerge {
     pub fn into_parts(self) -> Result<(Archive, Subscription), ReplayMergeCloseError> {
         // SAFETY: after the close, nothing uses the structure again: `self` is taken apart at once. C
         // leaves a structure that it cannot close usable.
-        if let Err(error) = unsafe { close(self.raw, &self.parts.archive, true) } {
+        if let Err(error) = unsafe { self.inner.close(true) } {
             return Err(ReplayMergeCloseError::new(error, self));
         }
         let mut this = ManuallyDrop::new(self);
         // SAFETY: taken once, and `this` is not dropped.
-        let Parts { archive, subscription } = unsafe { ManuallyDrop::take(&mut this.parts) };
+        let Inner { archive, subscription, .. } = unsafe { ManuallyDrop::take(&mut this.inner) };
         archive.deliver();
         Ok((archive, subscription))
     }
 }
 
-/// Closes C's structure. The caller delivers the archive's reports to their handlers.
-///
-/// A subscription that is kept loses the replay's destination. Only asking the driver for that can
-/// fail in C.
-///
-/// # Safety
-/// The structure is live, belongs to this session, and is not used again unless this fails.
-unsafe fn close(
-    raw: NonNull<sys::aeron_archive_replay_merge_t>,
-    archive: &Archive,
-    is_subscription_kept: bool,
-) -> Result<()> {
-    archive
-        .undelivered_request(OPERATION, None, |_archive| {
-            // SAFETY: the caller guarantees a live structure that it does not use again, unless this fails: C has freed
-            // nothing then.
-            unsafe { sys::rusteron_replay_merge_close(raw.as_ptr(), is_subscription_kept) }
+impl Inner {
+    /// Closes C's structure. The caller delivers the archive's reports to their handlers.
+    ///
+    /// A subscription that is kept loses the replay's destination. Only asking the driver for that
+    /// can fail in C.
+    ///
+    /// # Safety
+    /// The structure is live, and not used again unless this fails: C has freed nothing then.
+    unsafe fn close(&self, is_subscription_kept: bool) -> Result<()> {
+        let close = |_archive| {
+            // SAFETY: the caller guarantees a live structure that it does not use again.
+            unsafe { sys::rusteron_replay_merge_close(self.raw.as_ptr(), is_subscription_kept) }
                 .into_result()
-        })
-        .map(drop)
-}
-
-/// A dropped merge that is yet to be closed, on this thread or on one that may wait.
-struct Closing {
-    raw: NonNull<sys::aeron_archive_replay_merge_t>,
-    parts: Parts,
-}
-
-// SAFETY: as for `ReplayMerge`.
-unsafe impl Send for Closing {}
-
-impl Closing {
-    /// Closes C's structure. After a failure, the caller tries again or leaks the parts, which the
-    /// structure points to.
-    fn run(&self) -> Result<()> {
-        // SAFETY: only `run` uses the structure, and only until a close succeeds.
-        unsafe { close(self.raw, &self.parts.archive, false) }
+        };
+        self.archive.undelivered_request(OPERATION, None, close).map(drop)
     }
 
-    /// Drops the parts, once nothing points to them.
+    /// Drops the objects of a closed structure.
     fn end(self) {
-        catch("handler of an archive's events", || self.parts.archive.deliver());
+        catch("handler of an archive's events", || self.archive.deliver());
     }
 }
 
 impl Drop for ReplayMerge {
     fn drop(&mut self) {
-        if !RawClient::new(self.parts.archive.aeron()).is_of_this_process() {
+        if !RawClient::new(self.inner.archive.aeron()).is_of_this_process() {
             return; // the merge is that of the process which this was forked from
         }
         // SAFETY: taken once, and `self` is not used after.
-        let parts = unsafe { ManuallyDrop::take(&mut self.parts) };
-        let closing = ManuallyDrop::new(Closing { raw: self.raw, parts });
-        let Err(error) = closing.run() else {
-            ManuallyDrop::into_inner(closing).end();
-            return;
+        let inner = ManuallyDrop::new(unsafe { ManuallyDrop::take(&mut self.inner) });
+        // SAFETY: the structure is used again only if this fails.
+        let Err(error) = (unsafe { inner.close(false) }) else {
+            return ManuallyDrop::into_inner(inner).end();
         };
+        let id = inner.recording_id;
         // Both conditions are temporary, so another thread can wait for the close.
         let is_callback = matches!(
             error.kind(),
@@ -319,23 +283,33 @@ impl Drop for ReplayMerge {
         );
         if !is_callback {
             // The structure has pointers to the parts, which must not be dropped before it.
-            log::warn!("replay merge of recording {}: left open: {error}", self.recording_id);
+            log::warn!("replay merge of recording {id}: left open: {error}");
             return;
         }
         let spawned = thread::Builder::new().name("aeron-close".into()).spawn(move || {
-            let closing = closing;
-            match closing.run() {
-                Ok(()) => ManuallyDrop::into_inner(closing).end(),
-                Err(error) => log::warn!("replay merge: left open: {error}"),
+            // SAFETY: this is the only user of the structure, and the last.
+            match unsafe { inner.close(false) } {
+                Ok(()) => ManuallyDrop::into_inner(inner).end(),
+                Err(error) => log::warn!("replay merge of recording {id}: left open: {error}"),
             }
         });
         if let Err(error) = spawned {
-            log::error!("replay merge: left open, no thread to close it: {error}");
+            log::error!(
+                "replay merge of recording {id}: left open, no thread to close it: {error}"
+            );
         }
     }
 }
 
-rusteron_core::impl_debug!(ReplayMerge: recording_id, is_merged(), has_failed());
+impl fmt::Debug for ReplayMerge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplayMerge")
+            .field("recording_id", &self.inner.recording_id)
+            .field("is_merged", &self.is_merged())
+            .field("has_failed", &self.has_failed())
+            .finish()
+    }
+}
 
 /// Builds a [`ReplayMerge`], with the channels that [`ReplayMerge::builder`] has been given.
 ///
@@ -371,20 +345,6 @@ pub struct ReplayMergeBuilder {
 }
 
 impl ReplayMergeBuilder {
-    pub(super) fn new(
-        replay_channel: String,
-        replay_destination: &impl AsChannel,
-        live_destination: &impl AsChannel,
-    ) -> Self {
-        Self {
-            replay_channel,
-            replay_destination: channel(replay_destination),
-            live_destination: channel(live_destination),
-            start_position: 0,
-            progress_timeout: ReplayMerge::DEFAULT_PROGRESS_TIMEOUT,
-        }
-    }
-
     /// Replays from this position, in bytes of the stream, 0 or more. A frame has to begin there.
     ///
     /// The default is 0. A recording that begins later, because it was recorded late or its first
@@ -435,17 +395,17 @@ impl ReplayMergeBuilder {
         subscription: Subscription,
         recording_id: i64,
     ) -> Result<ReplayMerge, ReplayMergeError> {
-        let raw = self.init(&archive, &subscription, recording_id);
-        let parts = Parts { subscription, archive };
-        match raw {
+        match self.init(&archive, &subscription, recording_id) {
             Ok(raw) => {
-                let merge = ReplayMerge::from_raw(raw, recording_id, parts);
-                merge.deliver();
+                let inner = ManuallyDrop::new(Inner { raw, recording_id, subscription, archive });
+                let merge = ReplayMerge { inner };
+                // A panic of a handler ends the merge, as dropping does.
+                merge.inner.archive.deliver();
                 Ok(merge)
             }
             Err(error) => {
-                parts.archive.deliver();
-                Err(ReplayMergeError::new(error, parts))
+                archive.deliver();
+                Err(ReplayMergeError::new(error, (archive, subscription)))
             }
         }
     }
@@ -498,66 +458,28 @@ fn channel(channel: &impl AsChannel) -> Result<CString> {
     Ok(text)
 }
 
-/// The error of ending a merge, with the merge.
-#[derive(Debug)]
-pub struct ReplayMergeCloseError(Box<Open>);
-
-#[derive(Debug)]
-struct Open {
-    error: ArchiveError,
-    /// As in [`Refused`].
-    merge: Mutex<ReplayMerge>,
-}
-
-impl ReplayMergeCloseError {
-    pub(super) fn new(error: ArchiveError, merge: ReplayMerge) -> Self {
-        Self(Box::new(Open { error, merge: Mutex::new(merge) }))
-    }
-
-    /// Returns the reason.
-    ///
-    /// Has no counterpart in C, which leaves the merge to the caller.
-    pub fn error(&self) -> &ArchiveError {
-        &self.0.error
-    }
-
-    /// Returns the merge, which has not been ended.
-    ///
-    /// Has no counterpart in C, which leaves the merge to the caller.
-    pub fn into_merge(self) -> ReplayMerge {
-        self.0.merge.into_inner().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Drops the merge.
-impl From<ReplayMergeCloseError> for ArchiveError {
-    fn from(error: ReplayMergeCloseError) -> Self {
-        error.0.error
-    }
-}
-
-impl fmt::Display for ReplayMergeCloseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self.error(), f)
-    }
-}
-
-impl std::error::Error for ReplayMergeCloseError {}
-
 /// The error of starting a merge, with the archive and the subscription.
+pub type ReplayMergeError = Returned<(Archive, Subscription)>;
+
+/// The error of ending a merge, with the merge.
+pub type ReplayMergeCloseError = Returned<ReplayMerge>;
+
+/// The error of a method that takes ownership, with what it was given.
+///
+/// The operator `?` converts it to an [`ArchiveError`], and drops what was given.
 #[derive(Debug)]
-pub struct ReplayMergeError(Box<Refused>);
+pub struct Returned<T>(Box<Content<T>>);
 
 #[derive(Debug)]
-struct Refused {
+struct Content<T> {
     error: ArchiveError,
     /// Only `Debug` locks it. The lock makes the error `Sync`, which general error types need.
-    parts: Mutex<Parts>,
+    given: Mutex<T>,
 }
 
-impl ReplayMergeError {
-    pub(super) fn new(error: ArchiveError, parts: Parts) -> Self {
-        Self(Box::new(Refused { error, parts: Mutex::new(parts) }))
+impl<T> Returned<T> {
+    fn new(error: ArchiveError, given: T) -> Self {
+        Self(Box::new(Content { error, given: Mutex::new(given) }))
     }
 
     /// Returns the reason.
@@ -567,29 +489,42 @@ impl ReplayMergeError {
         &self.0.error
     }
 
+    fn given(self) -> (ArchiveError, T) {
+        let Content { error, given } = *self.0;
+        (error, given.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl ReplayMergeError {
     /// Returns the reason, and the arguments of
     /// [`ReplayMergeBuilder::start`](crate::ReplayMergeBuilder::start) unchanged.
     ///
     /// Has no counterpart in C, which leaves what it was given to the caller.
     pub fn into_parts(self) -> (ArchiveError, Archive, Subscription) {
-        let Refused { error, parts } = *self.0;
-        let Parts { subscription, archive } =
-            parts.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (error, (archive, subscription)) = self.given();
         (error, archive, subscription)
     }
 }
 
-/// Drops archive and subscription.
-impl From<ReplayMergeError> for ArchiveError {
-    fn from(error: ReplayMergeError) -> Self {
-        error.into_parts().0
+impl ReplayMergeCloseError {
+    /// Returns the merge, which has not been ended.
+    ///
+    /// Has no counterpart in C, which leaves the merge to the caller.
+    pub fn into_merge(self) -> ReplayMerge {
+        self.given().1
     }
 }
 
-impl fmt::Display for ReplayMergeError {
+impl<T> From<Returned<T>> for ArchiveError {
+    fn from(returned: Returned<T>) -> Self {
+        returned.0.error
+    }
+}
+
+impl<T> fmt::Display for Returned<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self.error(), f)
     }
 }
 
-impl std::error::Error for ReplayMergeError {}
+impl<T: fmt::Debug> std::error::Error for Returned<T> {}

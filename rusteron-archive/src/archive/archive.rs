@@ -1,6 +1,7 @@
 //! The connection to an archive.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_int};
+use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +13,8 @@ use rusteron_core::ffi::{Fallible, lossy};
 use rusteron_sys::archive as sys;
 
 use crate::archive::connect::AsyncConnect;
-use crate::checks::{Id, NULL_VALUE, not_negative};
-use crate::checks::{forbid_reentry, is_entered};
-use crate::context::{Context, set_error_handler};
+use crate::checks::{Id, forbid_reentry, is_entered, not_negative, unless_null};
+use crate::context::Context;
 use crate::error::{ArchiveError, ArchiveErrorKind, Result};
 
 /// A session with an archive. Starts, stops, lists and replays recordings.
@@ -208,7 +208,7 @@ impl Archive {
     /// Corresponds to `aeron_archive_get_archive_id`.
     #[doc(alias = "aeron_archive_get_archive_id")]
     pub fn archive_id(&self) -> Option<i64> {
-        (self.archive_id != NULL_VALUE).then_some(self.archive_id)
+        unless_null(self.archive_id)
     }
 
     /// The id that the archive has given this session.
@@ -262,10 +262,9 @@ impl Archive {
     /// Corresponds to `aeron_archive_poll_for_recording_signals`.
     #[doc(alias = "aeron_archive_poll_for_recording_signals")]
     pub fn poll_for_recording_signals(&self) -> Result<usize> {
-        let mut count = 0;
-        self.request("poll_for_recording_signals", None, |raw| {
-            // SAFETY: `request` passes the live structure.
-            unsafe { sys::aeron_archive_poll_for_recording_signals(&mut count, raw) }.into_result()
+        // SAFETY: `ask` passes the live structure.
+        let count: i32 = self.ask("poll_for_recording_signals", None, |count, raw| unsafe {
+            sys::aeron_archive_poll_for_recording_signals(count, raw)
         })?;
         Ok(count.max(0) as usize)
     }
@@ -280,12 +279,9 @@ impl Archive {
     #[doc(alias = "aeron_archive_poll_for_error_response")]
     pub fn poll_for_error_response(&self) -> Result<Option<String>> {
         let mut buffer = [0 as c_char; 4096];
-        self.request("poll_for_error_response", None, |raw| {
-            // SAFETY: `request` passes the live structure; C terminates what it writes.
-            unsafe {
-                sys::aeron_archive_poll_for_error_response(raw, buffer.as_mut_ptr(), buffer.len())
-            }
-            .into_result()
+        // SAFETY: `request` passes the live structure; C terminates what it writes.
+        self.request("poll_for_error_response", None, |raw| unsafe {
+            sys::aeron_archive_poll_for_error_response(raw, buffer.as_mut_ptr(), buffer.len())
         })?;
         // SAFETY: terminated, as C has written to it, or was filled with zeros.
         let text = unsafe { lossy(buffer.as_ptr()) };
@@ -302,11 +298,10 @@ impl Archive {
     /// Corresponds to `aeron_archive_check_for_error_response`.
     #[doc(alias = "aeron_archive_check_for_error_response")]
     pub fn check_for_error_response(&self) -> Result<()> {
-        self.request("check_for_error_response", None, |raw| {
-            // SAFETY: `request` passes the live structure.
-            unsafe { sys::aeron_archive_check_for_error_response(raw) }.into_result()
+        // SAFETY: `request` passes the live structure.
+        self.request("check_for_error_response", None, |raw| unsafe {
+            sys::aeron_archive_check_for_error_response(raw)
         })
-        .map(drop)
     }
 
     /// Closes the session, as dropping it does.
@@ -319,19 +314,33 @@ impl Archive {
     ///
     /// The function's error is C's. `relevant_id` is the id that the request is about; a negative
     /// id is refused.
-    pub(crate) fn request<T>(
+    pub(crate) fn request(
         &self,
         operation: &'static str,
         relevant_id: Option<Id>,
-        call: impl FnOnce(*mut sys::aeron_archive_t) -> Result<T, Error>,
-    ) -> Result<T> {
+        call: impl FnOnce(*mut sys::aeron_archive_t) -> c_int,
+    ) -> Result<()> {
+        let call = |raw| call(raw).into_result();
         let outcome = self.undelivered_request(operation, relevant_id, call);
         self.deliver();
-        outcome
+        outcome.map(drop)
     }
 
-    /// As [`request`](Self::request), without [`deliver`](Self::deliver). Lets the caller put
-    /// things in order first, because a handler can panic.
+    /// As [`request`](Self::request), for a C function that writes an answer to its first argument.
+    pub(crate) fn ask<T: Default>(
+        &self,
+        operation: &'static str,
+        relevant_id: Option<Id>,
+        call: impl FnOnce(&mut T, *mut sys::aeron_archive_t) -> c_int,
+    ) -> Result<T> {
+        let mut answer = T::default();
+        self.request(operation, relevant_id, |raw| call(&mut answer, raw))?;
+        Ok(answer)
+    }
+
+    /// Runs a C function on the session as [`request`](Self::request) does, without
+    /// [`deliver`](Self::deliver). Lets the caller put things in order first, because a handler can
+    /// panic.
     pub(crate) fn undelivered_request<T>(
         &self,
         operation: &'static str,
@@ -361,33 +370,6 @@ impl Archive {
             self.connection.context.events().deliver();
         }
     }
-
-    /// As [`request`](Self::request), for listings.
-    ///
-    /// In a listing, C gives the error handler texts that are not terminated, and reads past their
-    /// end. So there is no handler during a listing.
-    pub(crate) fn listing<T>(
-        &self,
-        operation: &'static str,
-        relevant_id: Option<Id>,
-        call: impl FnOnce(*mut sys::aeron_archive_t) -> Result<T, Error>,
-    ) -> Result<T> {
-        self.request(operation, relevant_id, |raw| {
-            // SAFETY: the session is live, and has a copy of the context.
-            let context = unsafe { sys::aeron_archive_get_archive_context(raw) };
-            let events = self.connection.context.events();
-            // SAFETY: the context belongs to the live session. The held request lock keeps other
-            // threads from it.
-            unsafe { set_error_handler(context, None) }?;
-            let outcome = call(raw);
-            if events.has_on_error() {
-                // SAFETY: the context belongs to the live session, whose request lock is held; the session owns
-                // the events.
-                unsafe { set_error_handler(context, Some(events)) }?;
-            }
-            outcome
-        })
-    }
 }
 
 impl Drop for Archive {
@@ -398,4 +380,12 @@ impl Drop for Archive {
     }
 }
 
-rusteron_core::impl_debug!(Archive: archive_id(), control_session_id, is_connected());
+impl fmt::Debug for Archive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Archive")
+            .field("archive_id", &self.archive_id())
+            .field("control_session_id", &self.control_session_id)
+            .field("is_connected", &self.is_connected())
+            .finish()
+    }
+}

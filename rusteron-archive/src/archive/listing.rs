@@ -1,13 +1,14 @@
 //! Iterators over an archive's recordings and subscriptions.
 
-use std::collections::VecDeque;
-use std::ffi::{CString, c_void};
+use std::ffi::{CString, c_int, c_void};
+use std::{fmt, vec};
 
 use rusteron_core::ffi::{Fallible, c_string};
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
-use crate::checks::NULL_VALUE;
+use crate::checks::{Id, unless_null};
+use crate::context::set_error_handler;
 use crate::error::Result;
 use crate::recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
 
@@ -45,7 +46,10 @@ impl Archive {
     /// Corresponds to `aeron_archive_list_recordings`.
     #[doc(alias("aeron_archive_list_recordings", "listRecordings"))]
     pub fn recordings_from(&self, recording_id: i64) -> Recordings<'_> {
-        Recordings::new(self, Filter::All, recording_id)
+        // SAFETY: `recording_pages` passes the live structure and the consumer's vector.
+        self.recording_pages(recording_id, |count, raw, from, found| unsafe {
+            sys::aeron_archive_list_recordings(count, raw, from, PAGE, Some(push_recording), found)
+        })
     }
 
     /// Lists the recordings with this stream id whose original channel contains a text, by
@@ -63,7 +67,19 @@ impl Archive {
         stream_id: i32,
     ) -> Result<Recordings<'_>> {
         let channel_fragment = fragment(channel_fragment)?;
-        Ok(Recordings::new(self, Filter::Uri { channel_fragment, stream_id }, 0))
+        // SAFETY: as in `recordings_from`; the iterator owns the text.
+        Ok(self.recording_pages(0, move |count, raw, from, found| unsafe {
+            sys::aeron_archive_list_recordings_for_uri(
+                count,
+                raw,
+                from,
+                PAGE,
+                channel_fragment.as_ptr(),
+                stream_id,
+                Some(push_recording),
+                found,
+            )
+        }))
     }
 
     /// Returns one recording, or `None` if there is none with this id.
@@ -74,23 +90,12 @@ impl Archive {
     /// Corresponds to `aeron_archive_list_recording`.
     #[doc(alias("aeron_archive_list_recording", "listRecording"))]
     pub fn recording(&self, recording_id: i64) -> Result<Option<RecordingDescriptor>> {
-        let mut found = Vec::new();
-        let mut count = 0;
-        self.listing("recording", Some(("recording_id", recording_id)), |raw| {
-            // SAFETY: `listing` passes the live structure; the consumer's vector lives during the
-            // call, and C uses it in that only.
-            unsafe {
-                sys::aeron_archive_list_recording(
-                    &mut count,
-                    raw,
-                    recording_id,
-                    Some(push_recording),
-                    (&raw mut found).cast(),
-                )
-            }
-            .into_result()
-        })?;
-        Ok(found.pop())
+        let id = Some(("recording_id", recording_id));
+        // SAFETY: `list` passes the live structure and the consumer's vector.
+        let found = self.list("recording", id, |count, raw, found| unsafe {
+            sys::aeron_archive_list_recording(count, raw, recording_id, Some(push_recording), found)
+        });
+        Ok(found?.pop())
     }
 
     /// Returns the highest id, from `min_recording_id` on, of a recording with this stream id and
@@ -110,23 +115,19 @@ impl Archive {
         session_id: i32,
     ) -> Result<Option<i64>> {
         let channel_fragment = fragment(channel_fragment)?;
-        let mut recording_id = NULL_VALUE;
         let min_id = Some(("min_recording_id", min_recording_id));
-        self.request("find_last_matching_recording", min_id, |raw| {
-            // SAFETY: `request` passes the live structure; the text lives during the call.
-            unsafe {
-                sys::aeron_archive_find_last_matching_recording(
-                    &mut recording_id,
-                    raw,
-                    min_recording_id,
-                    channel_fragment.as_ptr(),
-                    stream_id,
-                    session_id,
-                )
-            }
-            .into_result()
-        })?;
-        Ok((recording_id != NULL_VALUE).then_some(recording_id))
+        // SAFETY: `ask` passes the live structure; the text lives during the call.
+        let found = self.ask("find_last_matching_recording", min_id, |recording_id, raw| unsafe {
+            sys::aeron_archive_find_last_matching_recording(
+                recording_id,
+                raw,
+                min_recording_id,
+                channel_fragment.as_ptr(),
+                stream_id,
+                session_id,
+            )
+        });
+        found.map(unless_null)
     }
 
     /// Lists the subscriptions with which the archive records. Selects by a text that the channel
@@ -146,46 +147,72 @@ impl Archive {
         channel_fragment: &str,
         stream_id: Option<i32>,
     ) -> Result<RecordingSubscriptions<'_>> {
-        Ok(RecordingSubscriptions {
-            archive: self,
-            channel_fragment: fragment(channel_fragment)?,
-            stream_id,
-            next_index: 0,
-            page: VecDeque::new(),
-            is_last: false,
+        let channel_fragment = fragment(channel_fragment)?;
+        let mut from = 0;
+        Ok(Listing::new(move || {
+            // SAFETY: `list` passes the live structure and the consumer's vector; the iterator owns
+            // the text.
+            let page = self.list("recording_subscriptions", None, |count, raw, found| unsafe {
+                sys::aeron_archive_list_recording_subscriptions(
+                    count,
+                    raw,
+                    from,
+                    PAGE,
+                    channel_fragment.as_ptr(),
+                    stream_id.unwrap_or(0),
+                    stream_id.is_some(),
+                    Some(push_subscription),
+                    found,
+                )
+            })?;
+            from = from.saturating_add(page.len() as i32);
+            Ok(page)
+        }))
+    }
+
+    /// Lists recordings with a C function that is passed the first id of a page.
+    fn recording_pages<'a>(
+        &'a self,
+        mut from: i64,
+        call: impl Fn(&mut i32, *mut sys::aeron_archive_t, i64, *mut c_void) -> c_int + Send + Sync + 'a,
+    ) -> Recordings<'a> {
+        Listing::new(move || {
+            let id = Some(("recording_id", from));
+            let page: Vec<RecordingDescriptor> =
+                self.list("recordings", id, |count, raw, found| call(count, raw, from, found))?;
+            from = page.last().map_or(from, |last| last.recording_id.saturating_add(1));
+            Ok(page)
         })
     }
 
-    fn recording_page(&self, filter: &Filter, from: i64) -> Result<Vec<RecordingDescriptor>> {
-        let mut found: Vec<RecordingDescriptor> = Vec::new();
-        let mut count = 0;
-        let consumer: sys::aeron_archive_recording_descriptor_consumer_func_t =
-            Some(push_recording);
-        let clientd = (&raw mut found).cast();
-        self.listing("recordings", Some(("recording_id", from)), |raw| {
-            // SAFETY: as in `recording`; the text lives during the call.
-            unsafe {
-                match filter {
-                    Filter::All => sys::aeron_archive_list_recordings(
-                        &mut count, raw, from, PAGE, consumer, clientd,
-                    ),
-                    Filter::Uri { channel_fragment, stream_id } => {
-                        sys::aeron_archive_list_recordings_for_uri(
-                            &mut count,
-                            raw,
-                            from,
-                            PAGE,
-                            channel_fragment.as_ptr(),
-                            *stream_id,
-                            consumer,
-                            clientd,
-                        )
-                    }
-                }
+    /// Runs a C function that passes descriptors to a consumer, which adds them to a `Vec<T>`.
+    ///
+    /// In a listing, C gives the error handler texts that are not terminated, and reads past their
+    /// end. So there is no handler during a listing.
+    fn list<T>(
+        &self,
+        operation: &'static str,
+        relevant_id: Option<Id>,
+        call: impl FnOnce(&mut i32, *mut sys::aeron_archive_t, *mut c_void) -> c_int,
+    ) -> Result<Vec<T>> {
+        let mut found = Vec::<T>::new();
+        let outcome = self.undelivered_request(operation, relevant_id, |raw| {
+            // SAFETY: the session is live, and has a copy of the context.
+            let context = unsafe { sys::aeron_archive_get_archive_context(raw) };
+            let events = self.context().events();
+            // SAFETY: the context belongs to the live session. The held request lock keeps other
+            // threads from it.
+            unsafe { set_error_handler(context, None) }?;
+            let outcome = call(&mut 0, raw, (&raw mut found).cast()).into_result();
+            if events.has_on_error() {
+                // SAFETY: the context belongs to the live session, whose request lock is held; the session owns
+                // the events.
+                unsafe { set_error_handler(context, Some(events)) }?;
             }
-            .into_result()
-        })?;
-        Ok(found)
+            outcome
+        });
+        self.deliver();
+        outcome.map(|_| found)
     }
 }
 
@@ -202,97 +229,35 @@ pub(crate) fn fragment(text: &str) -> Result<CString> {
 }
 
 /// The recordings of an archive; made by [`Archive::recordings`] and its relatives.
-#[must_use = "iterators are lazy: nothing is listed until they are iterated over"]
-pub struct Recordings<'a> {
-    archive: &'a Archive,
-    filter: Filter,
-    next_id: i64,
-    page: VecDeque<RecordingDescriptor>,
-    is_last: bool,
-}
-
-enum Filter {
-    All,
-    Uri { channel_fragment: CString, stream_id: i32 },
-}
-
-impl<'a> Recordings<'a> {
-    fn new(archive: &'a Archive, filter: Filter, next_id: i64) -> Self {
-        Self { archive, filter, next_id, page: VecDeque::new(), is_last: false }
-    }
-}
-
-impl Iterator for Recordings<'_> {
-    type Item = Result<RecordingDescriptor>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.page.is_empty() && !self.is_last {
-            match self.archive.recording_page(&self.filter, self.next_id) {
-                Ok(found) => {
-                    self.is_last = found.len() < PAGE as usize;
-                    let last = found.last().map(|descriptor| descriptor.recording_id);
-                    self.next_id = last.map_or(self.next_id, |id| id.saturating_add(1));
-                    self.page = found.into();
-                }
-                Err(error) => {
-                    self.is_last = true;
-                    return Some(Err(error));
-                }
-            }
-        }
-        self.page.pop_front().map(Ok)
-    }
-}
-
-rusteron_core::impl_debug!(Recordings<'_>: next_id);
+pub type Recordings<'a> = Listing<'a, RecordingDescriptor>;
 
 /// The subscriptions with which an archive records; made by [`Archive::recording_subscriptions`].
+pub type RecordingSubscriptions<'a> = Listing<'a, RecordingSubscriptionDescriptor>;
+
+/// A listing of an archive, which requests a page when it has given out the page before.
 #[must_use = "iterators are lazy: nothing is listed until they are iterated over"]
-pub struct RecordingSubscriptions<'a> {
-    archive: &'a Archive,
-    channel_fragment: CString,
-    stream_id: Option<i32>,
-    next_index: i32,
-    page: VecDeque<RecordingSubscriptionDescriptor>,
+pub struct Listing<'a, T> {
+    request_page: Box<dyn FnMut() -> Result<Vec<T>> + Send + Sync + 'a>,
+    page: vec::IntoIter<T>,
     is_last: bool,
 }
 
-impl RecordingSubscriptions<'_> {
-    fn next_page(&mut self) -> Result<Vec<RecordingSubscriptionDescriptor>> {
-        let mut found: Vec<RecordingSubscriptionDescriptor> = Vec::new();
-        let mut count = 0;
-        self.archive.listing("recording_subscriptions", None, |raw| {
-            // SAFETY: `listing` passes the live structure; text and vector live during the call, and
-            // C uses them in that only.
-            unsafe {
-                sys::aeron_archive_list_recording_subscriptions(
-                    &mut count,
-                    raw,
-                    self.next_index,
-                    PAGE,
-                    self.channel_fragment.as_ptr(),
-                    self.stream_id.unwrap_or(0),
-                    self.stream_id.is_some(),
-                    Some(push_subscription),
-                    (&raw mut found).cast(),
-                )
-            }
-            .into_result()
-        })?;
-        Ok(found)
+impl<'a, T> Listing<'a, T> {
+    fn new(request_page: impl FnMut() -> Result<Vec<T>> + Send + Sync + 'a) -> Self {
+        let page = Vec::new().into_iter();
+        Self { request_page: Box::new(request_page), page, is_last: false }
     }
 }
 
-impl Iterator for RecordingSubscriptions<'_> {
-    type Item = Result<RecordingSubscriptionDescriptor>;
+impl<T> Iterator for Listing<'_, T> {
+    type Item = Result<T>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.page.is_empty() && !self.is_last {
-            match self.next_page() {
+        if self.page.len() == 0 && !self.is_last {
+            match (self.request_page)() {
                 Ok(found) => {
                     self.is_last = found.len() < PAGE as usize;
-                    self.next_index = self.next_index.saturating_add(found.len() as i32);
-                    self.page = found.into();
+                    self.page = found.into_iter();
                 }
                 Err(error) => {
                     self.is_last = true;
@@ -300,11 +265,15 @@ impl Iterator for RecordingSubscriptions<'_> {
                 }
             }
         }
-        self.page.pop_front().map(Ok)
+        self.page.next().map(Ok)
     }
 }
 
-rusteron_core::impl_debug!(RecordingSubscriptions<'_>: channel_fragment, stream_id);
+impl<T> fmt::Debug for Listing<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listing").field("is_last", &self.is_last).finish_non_exhaustive()
+    }
+}
 
 /// # Safety
 /// `clientd` points to a `Vec<RecordingDescriptor>` with no other user; the descriptor is live.

@@ -26,7 +26,7 @@ mod segments;
 pub use archive::Archive;
 pub use connect::AsyncConnect;
 pub(crate) use listing::fragment;
-pub use listing::{RecordingSubscriptions, Recordings};
+pub use listing::{Listing, RecordingSubscriptions, Recordings};
 pub use recording::SourceLocation;
 pub(crate) use replay::checked;
 pub use replay::{ReplayLength, ReplayParams, ReplaySessionId};

@@ -10,34 +10,21 @@ use rusteron_client::{
     PublicationConstants,
 };
 use rusteron_core::channel::ChannelUse;
-use rusteron_core::ffi::Fallible;
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
-use crate::checks::{Id, NULL_VALUE, not_negative};
+use crate::checks::{not_negative, unless_null};
 use crate::error::{ArchiveError, ArchiveErrorKind, Result};
 use crate::recording_pos::RecordingPos;
 
 /// Location of the publication to be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u32)]
 pub enum SourceLocation {
     /// On the archive's own media driver: IPC, or a UDP publication that the archive spies on.
-    Local,
+    Local = sys::aeron_archive_source_location_en_AERON_ARCHIVE_SOURCE_LOCATION_LOCAL,
     /// Anywhere: the archive subscribes to the channel.
-    Remote,
-}
-
-impl SourceLocation {
-    fn as_raw(self) -> sys::aeron_archive_source_location_t {
-        match self {
-            Self::Local => {
-                sys::aeron_archive_source_location_en_AERON_ARCHIVE_SOURCE_LOCATION_LOCAL
-            }
-            Self::Remote => {
-                sys::aeron_archive_source_location_en_AERON_ARCHIVE_SOURCE_LOCATION_REMOTE
-            }
-        }
-    }
+    Remote = sys::aeron_archive_source_location_en_AERON_ARCHIVE_SOURCE_LOCATION_REMOTE,
 }
 
 /// Recording.
@@ -134,22 +121,17 @@ impl Archive {
         auto_stop: bool,
     ) -> Result<i64> {
         let channel = channel.to_c_string(ChannelUse::Subscription)?;
-        let mut subscription_id = NULL_VALUE;
-        self.request("start_recording", None, |raw| {
-            // SAFETY: `request` passes the live structure; the channel lives during the call.
-            unsafe {
-                sys::aeron_archive_start_recording(
-                    &mut subscription_id,
-                    raw,
-                    channel.as_ptr(),
-                    stream_id,
-                    source_location.as_raw(),
-                    auto_stop,
-                )
-            }
-            .into_result()
-        })?;
-        Ok(subscription_id)
+        // SAFETY: `ask` passes the live structure; the channel lives during the call.
+        self.ask("start_recording", None, |subscription_id, raw| unsafe {
+            sys::aeron_archive_start_recording(
+                subscription_id,
+                raw,
+                channel.as_ptr(),
+                stream_id,
+                source_location as u32,
+                auto_stop,
+            )
+        })
     }
 
     /// Has the archive continue a recording that has stopped. Returns the id of the archive's
@@ -176,23 +158,19 @@ impl Archive {
         auto_stop: bool,
     ) -> Result<i64> {
         let channel = channel.to_c_string(ChannelUse::Subscription)?;
-        let mut subscription_id = NULL_VALUE;
-        self.request("extend_recording", Some(("recording_id", recording_id)), |raw| {
-            // SAFETY: as in `start_recording`.
-            unsafe {
-                sys::aeron_archive_extend_recording(
-                    &mut subscription_id,
-                    raw,
-                    recording_id,
-                    channel.as_ptr(),
-                    stream_id,
-                    source_location.as_raw(),
-                    auto_stop,
-                )
-            }
-            .into_result()
-        })?;
-        Ok(subscription_id)
+        let id = Some(("recording_id", recording_id));
+        // SAFETY: as in `start_recording`.
+        self.ask("extend_recording", id, |subscription_id, raw| unsafe {
+            sys::aeron_archive_extend_recording(
+                subscription_id,
+                raw,
+                recording_id,
+                channel.as_ptr(),
+                stream_id,
+                source_location as u32,
+                auto_stop,
+            )
+        })
     }
 
     /// Ends a subscription that [`start_recording`](Self::start_recording) added, and its
@@ -205,16 +183,11 @@ impl Archive {
     /// Corresponds to `aeron_archive_stop_recording_subscription`.
     #[doc(alias = "aeron_archive_stop_recording_subscription")]
     pub fn stop_recording_subscription(&self, subscription_id: i64) -> Result<()> {
-        self.request(
-            "stop_recording_subscription",
-            Some(("subscription_id", subscription_id)),
-            |raw| {
-                // SAFETY: `request` passes the live structure.
-                unsafe { sys::aeron_archive_stop_recording_subscription(raw, subscription_id) }
-                    .into_result()
-            },
-        )
-        .map(drop)
+        let id = Some(("subscription_id", subscription_id));
+        // SAFETY: `request` passes the live structure.
+        self.request("stop_recording_subscription", id, |raw| unsafe {
+            sys::aeron_archive_stop_recording_subscription(raw, subscription_id)
+        })
     }
 
     /// As [`stop_recording_subscription`](Self::stop_recording_subscription), but returns `false`
@@ -226,20 +199,11 @@ impl Archive {
     /// Corresponds to `aeron_archive_try_stop_recording_subscription`.
     #[doc(alias = "aeron_archive_try_stop_recording_subscription")]
     pub fn try_stop_recording_subscription(&self, subscription_id: i64) -> Result<bool> {
-        self.try_stop(
-            "try_stop_recording_subscription",
-            Some(("subscription_id", subscription_id)),
-            |stopped, raw| {
-                // SAFETY: `try_stop` passes the live structure.
-                unsafe {
-                    sys::aeron_archive_try_stop_recording_subscription(
-                        stopped,
-                        raw,
-                        subscription_id,
-                    )
-                }
-            },
-        )
+        let id = Some(("subscription_id", subscription_id));
+        // SAFETY: `ask` passes the live structure.
+        self.ask("try_stop_recording_subscription", id, |is_stopped, raw| unsafe {
+            sys::aeron_archive_try_stop_recording_subscription(is_stopped, raw, subscription_id)
+        })
     }
 
     /// Ends the subscription to a channel and stream, and its recordings. The channel is the one
@@ -253,18 +217,10 @@ impl Archive {
     #[doc(alias = "aeron_archive_stop_recording_channel_and_stream")]
     pub fn stop_recording(&self, channel: impl AsChannel, stream_id: i32) -> Result<()> {
         let channel = channel.to_c_string(ChannelUse::Subscription)?;
-        self.request("stop_recording", None, |raw| {
-            // SAFETY: as in `start_recording`.
-            unsafe {
-                sys::aeron_archive_stop_recording_channel_and_stream(
-                    raw,
-                    channel.as_ptr(),
-                    stream_id,
-                )
-            }
-            .into_result()
+        // SAFETY: as in `start_recording`.
+        self.request("stop_recording", None, |raw| unsafe {
+            sys::aeron_archive_stop_recording_channel_and_stream(raw, channel.as_ptr(), stream_id)
         })
-        .map(drop)
     }
 
     /// As [`stop_recording`](Self::stop_recording), but returns `false` if the channel and stream
@@ -277,16 +233,14 @@ impl Archive {
     #[doc(alias = "aeron_archive_try_stop_recording_channel_and_stream")]
     pub fn try_stop_recording(&self, channel: impl AsChannel, stream_id: i32) -> Result<bool> {
         let channel = channel.to_c_string(ChannelUse::Subscription)?;
-        self.try_stop("try_stop_recording", None, |stopped, raw| {
-            // SAFETY: `try_stop` passes the live structure; the channel lives during the call.
-            unsafe {
-                sys::aeron_archive_try_stop_recording_channel_and_stream(
-                    stopped,
-                    raw,
-                    channel.as_ptr(),
-                    stream_id,
-                )
-            }
+        // SAFETY: as in `start_recording`.
+        self.ask("try_stop_recording", None, |is_stopped, raw| unsafe {
+            sys::aeron_archive_try_stop_recording_channel_and_stream(
+                is_stopped,
+                raw,
+                channel.as_ptr(),
+                stream_id,
+            )
         })
     }
 
@@ -299,16 +253,11 @@ impl Archive {
     /// Corresponds to `aeron_archive_try_stop_recording_by_identity`.
     #[doc(alias = "aeron_archive_try_stop_recording_by_identity")]
     pub fn try_stop_recording_by_identity(&self, recording_id: i64) -> Result<bool> {
-        self.try_stop(
-            "try_stop_recording_by_identity",
-            Some(("recording_id", recording_id)),
-            |stopped, raw| {
-                // SAFETY: `try_stop` passes the live structure.
-                unsafe {
-                    sys::aeron_archive_try_stop_recording_by_identity(stopped, raw, recording_id)
-                }
-            },
-        )
+        let id = Some(("recording_id", recording_id));
+        // SAFETY: `ask` passes the live structure.
+        self.ask("try_stop_recording_by_identity", id, |is_stopped, raw| unsafe {
+            sys::aeron_archive_try_stop_recording_by_identity(is_stopped, raw, recording_id)
+        })
     }
 
     /// Stops the recording that [`add_recorded_publication`](Self::add_recorded_publication)
@@ -356,12 +305,8 @@ impl Archive {
     /// Corresponds to `aeron_archive_get_recording_position`.
     #[doc(alias("aeron_archive_get_recording_position", "getRecordingPosition"))]
     pub fn recording_position(&self, recording_id: i64) -> Result<Option<Position>> {
-        let position = self.position(
-            "recording_position",
-            recording_id,
-            sys::aeron_archive_get_recording_position,
-        )?;
-        Ok((position != NULL_VALUE).then_some(position))
+        let get = sys::aeron_archive_get_recording_position;
+        self.position("recording_position", recording_id, get).map(unless_null)
     }
 
     /// Returns the position at which a recording begins.
@@ -383,9 +328,8 @@ impl Archive {
     /// Corresponds to `aeron_archive_get_stop_position`.
     #[doc(alias("aeron_archive_get_stop_position", "getStopPosition"))]
     pub fn stop_position(&self, recording_id: i64) -> Result<Option<Position>> {
-        let position =
-            self.position("stop_position", recording_id, sys::aeron_archive_get_stop_position)?;
-        Ok((position != NULL_VALUE).then_some(position))
+        let get = sys::aeron_archive_get_stop_position;
+        self.position("stop_position", recording_id, get).map(unless_null)
     }
 
     /// Returns the recorded position of an active recording, or the end of one that is not active.
@@ -396,11 +340,8 @@ impl Archive {
     /// Corresponds to `aeron_archive_get_max_recorded_position`.
     #[doc(alias("aeron_archive_get_max_recorded_position", "getMaxRecordedPosition"))]
     pub fn max_recorded_position(&self, recording_id: i64) -> Result<Position> {
-        self.position(
-            "max_recorded_position",
-            recording_id,
-            sys::aeron_archive_get_max_recorded_position,
-        )
+        let get = sys::aeron_archive_get_max_recorded_position;
+        self.position("max_recorded_position", recording_id, get)
     }
 
     /// Waits until the stream of a publication is being recorded, and returns the id of the recording. Starting a
@@ -485,33 +426,17 @@ impl Archive {
     }
 
     /// Sends a request whose answer says if there was something to stop.
-    fn try_stop(
-        &self,
-        operation: &'static str,
-        relevant_id: Option<Id>,
-        call: impl FnOnce(&mut bool, *mut sys::aeron_archive_t) -> c_int,
-    ) -> Result<bool> {
-        let mut stopped = false;
-        self.request(operation, relevant_id, |raw| call(&mut stopped, raw).into_result())?;
-        Ok(stopped)
-    }
-
     fn position(
         &self,
         operation: &'static str,
         recording_id: i64,
-        get: GetPosition,
+        get: unsafe extern "C" fn(*mut i64, *mut sys::aeron_archive_t, i64) -> c_int,
     ) -> Result<Position> {
-        let mut position = NULL_VALUE;
-        self.request(operation, Some(("recording_id", recording_id)), |raw| {
-            // SAFETY: `request` passes the live structure; all four functions are declared alike.
-            unsafe { get(&mut position, raw, recording_id) }.into_result()
-        })?;
-        Ok(position)
+        let id = Some(("recording_id", recording_id));
+        // SAFETY: `ask` passes the live structure; all four functions are declared alike.
+        self.ask(operation, id, |position, raw| unsafe { get(position, raw, recording_id) })
     }
 }
-
-type GetPosition = unsafe extern "C" fn(*mut i64, *mut sys::aeron_archive_t, i64) -> i32;
 
 /// Adds a session id to a channel, which limits it to one publisher.
 pub(crate) fn with_session_id(channel: &str, session_id: i32) -> Result<ChannelUri> {

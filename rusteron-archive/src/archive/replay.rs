@@ -5,13 +5,24 @@ use std::fmt;
 
 use rusteron_client::{AsChannel, ChannelUri, ControlMode, Error, Position, Subscription};
 use rusteron_core::channel::ChannelUse;
-use rusteron_core::ffi::Fallible;
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
 use crate::archive::recording::with_session_id;
 use crate::checks::{NULL_VALUE, file_io_max_length, or_null, other_than_null};
 use crate::error::{ArchiveError, Result};
+
+/// Makes a setter for each of some parameters, which takes and returns the parameters.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident: $value:ty;)+) => {
+        $($(#[$doc])*
+        pub fn $name(mut self, $name: $value) -> Self {
+            self.$name = $name.into();
+            self
+        })+
+    };
+}
+pub(super) use setters;
 
 /// Parameters of a replay: the part of the recording, and the way to replay it.
 ///
@@ -27,6 +38,7 @@ use crate::error::{ArchiveError, Result};
 /// # let _ = (from_there_on, one_block);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[doc(alias = "aeron_archive_replay_params_t")]
 #[must_use = "parameters do nothing by themselves"]
 pub struct ReplayParams {
     position: Option<Position>,
@@ -59,63 +71,41 @@ impl ReplayParams {
         Self::default()
     }
 
-    /// Begins at a position in the recording, in bytes of the stream. A frame has to begin there.
-    /// The default is the start of the recording.
-    ///
-    /// Corresponds to `position` of `aeron_archive_replay_params_t`.
-    #[doc(alias = "aeron_archive_replay_params_t")]
-    pub fn position(mut self, position: Position) -> Self {
-        self.position = Some(position);
-        self
-    }
+    setters! {
+        /// Begins at a position in the recording, in bytes of the stream. A frame has to begin there.
+        /// The default is the start of the recording.
+        ///
+        /// Corresponds to `position` of `aeron_archive_replay_params_t`.
+        position: Position;
 
-    /// Ends after this length. The default is to follow.
-    ///
-    /// Corresponds to `length` of `aeron_archive_replay_params_t`.
-    #[doc(alias = "aeron_archive_replay_params_t")]
-    pub fn length(mut self, length: ReplayLength) -> Self {
-        self.length = length;
-        self
-    }
+        /// Ends after this length. The default is to follow.
+        ///
+        /// Corresponds to `length` of `aeron_archive_replay_params_t`.
+        length: ReplayLength;
 
-    /// Limits the replay to the position that a counter of the archive's media driver shows at that
-    /// time.
-    ///
-    /// Corresponds to `bounding_limit_counter_id` of `aeron_archive_replay_params_t`.
-    #[doc(alias = "aeron_archive_replay_params_t")]
-    pub fn bounding_limit_counter_id(mut self, counter_id: i32) -> Self {
-        self.bounding_limit_counter_id = Some(counter_id);
-        self
-    }
+        /// Limits the replay to the position that a counter of the archive's media driver shows at that
+        /// time.
+        ///
+        /// Corresponds to `bounding_limit_counter_id` of `aeron_archive_replay_params_t`.
+        bounding_limit_counter_id: i32;
 
-    /// Limits one read from a file to this number of bytes, up to 2,147,483,647. The default is the
-    /// archive's.
-    ///
-    /// Corresponds to `file_io_max_length` of `aeron_archive_replay_params_t`.
-    #[doc(alias = "aeron_archive_replay_params_t")]
-    pub fn file_io_max_length(mut self, length: usize) -> Self {
-        self.file_io_max_length = Some(length);
-        self
-    }
+        /// Limits one read from a file to this number of bytes, up to 2,147,483,647. The default is the
+        /// archive's.
+        ///
+        /// Corresponds to `file_io_max_length` of `aeron_archive_replay_params_t`.
+        file_io_max_length: usize;
 
-    /// Proves with a token that another session of this client has requested the replay.
-    ///
-    /// Replays over response channels set the token themselves. Any number but -1.
-    ///
-    /// Corresponds to `replay_token` of `aeron_archive_replay_params_t`.
-    #[doc(alias = "aeron_archive_replay_params_t")]
-    pub fn replay_token(mut self, token: i64) -> Self {
-        self.replay_token = Some(token);
-        self
-    }
+        /// Proves with a token that another session of this client has requested the replay.
+        ///
+        /// Replays over response channels set the token themselves. Any number but -1.
+        ///
+        /// Corresponds to `replay_token` of `aeron_archive_replay_params_t`.
+        replay_token: i64;
 
-    /// Replays to the subscription with this registration id, whose channel is a response channel.
-    ///
-    /// Corresponds to `subscription_registration_id` of `aeron_archive_replay_params_t`.
-    #[doc(alias = "aeron_archive_replay_params_t")]
-    pub fn subscription_registration_id(mut self, registration_id: i64) -> Self {
-        self.subscription_registration_id = Some(registration_id);
-        self
+        /// Replays to the subscription with this registration id, whose channel is a response channel.
+        ///
+        /// Corresponds to `subscription_registration_id` of `aeron_archive_replay_params_t`.
+        subscription_registration_id: i64;
     }
 
     pub(crate) fn to_raw(self) -> Result<sys::aeron_archive_replay_params_t> {
@@ -188,23 +178,19 @@ impl Archive {
             return Err(ArchiveError::invalid("start_replay", text));
         }
         let mut params = params.to_raw()?;
-        let mut replay_session_id = NULL_VALUE;
-        self.request("start_replay", Some(("recording_id", recording_id)), |raw| {
-            // SAFETY: `request` passes the live structure; channel and parameters live during the
-            // call.
-            unsafe {
-                sys::aeron_archive_start_replay(
-                    &mut replay_session_id,
-                    raw,
-                    recording_id,
-                    channel.as_ptr(),
-                    replay_stream_id,
-                    &mut params,
-                )
-            }
-            .into_result()
-        })?;
-        Ok(replay_session_id.into())
+        let id = Some(("recording_id", recording_id));
+        // SAFETY: `ask` passes the live structure; channel and parameters live during the call.
+        let replay = self.ask("start_replay", id, |replay_session_id, raw| unsafe {
+            sys::aeron_archive_start_replay(
+                replay_session_id,
+                raw,
+                recording_id,
+                channel.as_ptr(),
+                replay_stream_id,
+                &mut params,
+            )
+        });
+        replay.map(ReplaySessionId)
     }
 
     /// Has the archive replay a recording. Returns the subscription at which the replay arrives.
@@ -287,12 +273,9 @@ impl Archive {
         let id = i64::from(replay_session_id);
         // The upper half of the id is a count that can become negative. So a negative id is not
         // refused.
-        self.request("stop_replay", None, |raw| {
-            // SAFETY: `request` passes the live structure.
-            unsafe { sys::aeron_archive_stop_replay(raw, id) }.into_result()
-        })
-        .map(drop)
-        .map_err(|error| error.about(Some(id)))
+        // SAFETY: `request` passes the live structure.
+        self.request("stop_replay", None, |raw| unsafe { sys::aeron_archive_stop_replay(raw, id) })
+            .map_err(|error| error.about(Some(id)))
     }
 
     /// Stops all replays of a recording, or, without an id, of all recordings. Replays of other
@@ -306,12 +289,10 @@ impl Archive {
     #[doc(alias = "aeron_archive_stop_all_replays")]
     pub fn stop_all_replays(&self, recording_id: Option<i64>) -> Result<()> {
         let relevant_id = recording_id.map(|id| ("recording_id", id));
-        self.request("stop_all_replays", relevant_id, |raw| {
-            let id = recording_id.unwrap_or(NULL_VALUE);
-            // SAFETY: `request` passes the live structure.
-            unsafe { sys::aeron_archive_stop_all_replays(raw, id) }.into_result()
+        // SAFETY: `request` passes the live structure.
+        self.request("stop_all_replays", relevant_id, |raw| unsafe {
+            sys::aeron_archive_stop_all_replays(raw, recording_id.unwrap_or(NULL_VALUE))
         })
-        .map(drop)
     }
 }
 

@@ -6,11 +6,12 @@ use std::ptr;
 
 use rusteron_client::{AsChannel, Position};
 use rusteron_core::channel::ChannelUse;
-use rusteron_core::ffi::{Fallible, c_string};
+use rusteron_core::ffi::c_string;
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
-use crate::checks::{NULL_VALUE, file_io_max_length, or_null, other_than_null};
+use crate::archive::replay::setters;
+use crate::checks::{file_io_max_length, or_null, other_than_null};
 use crate::credentials;
 use crate::error::{ArchiveError, Result};
 
@@ -27,6 +28,7 @@ use crate::error::{ArchiveError, Result};
 /// # let _ = params;
 /// ```
 #[derive(Clone, PartialEq, Eq, Default)]
+#[doc(alias = "aeron_archive_replication_params_t")]
 #[must_use = "parameters do nothing by themselves"]
 pub struct ReplicationParams {
     stop_position: Option<Position>,
@@ -50,100 +52,62 @@ impl ReplicationParams {
         Self::default()
     }
 
-    /// Stops at a position, instead of following the source.
-    ///
-    /// Corresponds to `stop_position` of `aeron_archive_replication_params_t`.
-    #[doc(alias = "aeron_archive_replication_params_t")]
-    pub fn stop_position(mut self, position: Position) -> Self {
-        self.stop_position = Some(position);
-        self
-    }
+    setters! {
+        /// Stops at a position, instead of following the source.
+        ///
+        /// Corresponds to `stop_position` of `aeron_archive_replication_params_t`.
+        stop_position: Position;
 
-    /// Extends a recording, instead of making a new one.
-    ///
-    /// Corresponds to `dst_recording_id` of `aeron_archive_replication_params_t`.
-    #[doc(alias = "aeron_archive_replication_params_t")]
-    pub fn dst_recording_id(mut self, recording_id: i64) -> Self {
-        self.dst_recording_id = Some(recording_id);
-        self
-    }
+        /// Extends a recording, instead of making a new one.
+        ///
+        /// Corresponds to `dst_recording_id` of `aeron_archive_replication_params_t`.
+        dst_recording_id: i64;
 
-    /// Merges with the live stream at a destination when the replication has caught up with the
-    /// live stream. From then on, the source is not used. The destination has to be a multicast
-    /// address.
-    ///
-    /// Corresponds to `live_destination` of `aeron_archive_replication_params_t`.
-    #[doc(alias = "aeron_archive_replication_params_t")]
-    pub fn live_destination(mut self, destination: impl Into<String>) -> Self {
-        self.live_destination = destination.into();
-        self
-    }
+        /// Merges with the live stream at a destination when the replication has caught up with the
+        /// live stream. From then on, the source is not used. The destination has to be a multicast
+        /// address.
+        ///
+        /// Corresponds to `live_destination` of `aeron_archive_replication_params_t`.
+        live_destination: impl Into<String>;
 
-    /// Replicates over this channel. The default is the replication channel of the receiving
-    /// archive.
-    ///
-    /// Corresponds to `replication_channel` of `aeron_archive_replication_params_t`.
-    #[doc(alias = "aeron_archive_replication_params_t")]
-    pub fn replication_channel(mut self, channel: impl Into<String>) -> Self {
-        self.replication_channel = channel.into();
-        self
-    }
+        /// Replicates over this channel. The default is the replication channel of the receiving
+        /// archive.
+        ///
+        /// Corresponds to `replication_channel` of `aeron_archive_replication_params_t`.
+        replication_channel: impl Into<String>;
 
-    /// Has the source connect back over this channel, for response channels.
-    ///
-    /// Corresponds to `src_response_channel` of `aeron_archive_replication_params_t`.
-    #[doc(alias = "aeron_archive_replication_params_t")]
-    pub fn src_response_channel(mut self, channel: impl Into<String>) -> Self {
-        self.src_response_channel = channel.into();
-        self
-    }
+        /// Has the source connect back over this channel, for response channels.
+        ///
+        /// Corresponds to `src_response_channel` of `aeron_archive_replication_params_t`.
+        src_response_channel: impl Into<String>;
 
-    /// Sets a tag of the receiving subscription's channel, with which the channel can be found and
-    /// shared.
-    ///
-    /// Corresponds to `channel_tag_id` of `aeron_archive_replication_params_t`.
-    #[doc(alias = "aeron_archive_replication_params_t")]
-    pub fn channel_tag_id(mut self, tag: i64) -> Self {
-        self.channel_tag_id = Some(tag);
-        self
-    }
+        /// Sets a tag of the receiving subscription's channel, with which the channel can be found and
+        /// shared.
+        ///
+        /// Corresponds to `channel_tag_id` of `aeron_archive_replication_params_t`.
+        channel_tag_id: i64;
 
-    /// Sets a tag of the receiving subscription, with which the subscription can be found.
-    ///
-    /// Corresponds to `subscription_tag_id` of `aeron_archive_replication_params_t`.
-    #[doc(alias = "aeron_archive_replication_params_t")]
-    pub fn subscription_tag_id(mut self, tag: i64) -> Self {
-        self.subscription_tag_id = Some(tag);
-        self
-    }
+        /// Sets a tag of the receiving subscription, with which the subscription can be found.
+        ///
+        /// Corresponds to `subscription_tag_id` of `aeron_archive_replication_params_t`.
+        subscription_tag_id: i64;
 
-    /// Limits one read from a file of the source to this number of bytes, up to 2,147,483,647. The
-    /// default is the source's.
-    ///
-    /// Corresponds to `file_io_max_length` of `aeron_archive_replication_params_t`.
-    #[doc(alias = "aeron_archive_replication_params_t")]
-    pub fn file_io_max_length(mut self, length: usize) -> Self {
-        self.file_io_max_length = Some(length);
-        self
-    }
+        /// Limits one read from a file of the source to this number of bytes, up to 2,147,483,647. The
+        /// default is the source's.
+        ///
+        /// Corresponds to `file_io_max_length` of `aeron_archive_replication_params_t`.
+        file_io_max_length: usize;
 
-    /// Replicates with this session id, instead of one that the source chooses.
-    ///
-    /// Corresponds to `replication_session_id` of `aeron_archive_replication_params_t`.
-    #[doc(alias = "aeron_archive_replication_params_t")]
-    pub fn replication_session_id(mut self, session_id: i32) -> Self {
-        self.replication_session_id = Some(session_id);
-        self
-    }
+        /// Replicates with this session id, instead of one that the source chooses.
+        ///
+        /// Corresponds to `replication_session_id` of `aeron_archive_replication_params_t`.
+        replication_session_id: i32;
 
-    /// Sets the credentials with which the receiving archive connects to the source, 3,072 bytes at
-    /// most.
-    ///
-    /// Corresponds to `encoded_credentials` of `aeron_archive_replication_params_t`.
-    #[doc(alias = "aeron_archive_replication_params_t")]
-    pub fn encoded_credentials(mut self, credentials: impl Into<Vec<u8>>) -> Self {
-        self.encoded_credentials = credentials.into();
-        self
+        /// Sets the credentials with which the receiving archive connects to the source, 3,072 bytes at
+        /// most.
+        ///
+        /// Corresponds to `encoded_credentials` of `aeron_archive_replication_params_t`.
+        encoded_credentials: impl Into<Vec<u8>>;
     }
 }
 
@@ -189,25 +153,21 @@ impl Archive {
         src_control_stream_id: i32,
         params: &ReplicationParams,
     ) -> Result<i64> {
-        let mut replication_id = NULL_VALUE;
+        let id = Some(("src_recording_id", src_recording_id));
         with_raw(&src_control_channel, params, |src_control_channel, raw_params| {
-            self.request(OPERATION, Some(("src_recording_id", src_recording_id)), |raw| {
-                // SAFETY: `request` passes the live structure; all texts live during the call, and C
-                // keeps none of them.
-                unsafe {
-                    sys::aeron_archive_replicate(
-                        &mut replication_id,
-                        raw,
-                        src_recording_id,
-                        src_control_channel.as_ptr(),
-                        src_control_stream_id,
-                        raw_params,
-                    )
-                }
-                .into_result()
+            // SAFETY: `ask` passes the live structure; all texts live during the call, and C keeps
+            // none of them.
+            self.ask(OPERATION, id, |replication_id, raw| unsafe {
+                sys::aeron_archive_replicate(
+                    replication_id,
+                    raw,
+                    src_recording_id,
+                    src_control_channel.as_ptr(),
+                    src_control_stream_id,
+                    raw_params,
+                )
             })
-        })??;
-        Ok(replication_id)
+        })?
     }
 
     /// Stops a replication.
@@ -219,11 +179,11 @@ impl Archive {
     /// Corresponds to `aeron_archive_stop_replication`.
     #[doc(alias = "aeron_archive_stop_replication")]
     pub fn stop_replication(&self, replication_id: i64) -> Result<()> {
-        self.request("stop_replication", Some(("replication_id", replication_id)), |raw| {
-            // SAFETY: `request` passes the live structure.
-            unsafe { sys::aeron_archive_stop_replication(raw, replication_id) }.into_result()
+        let id = Some(("replication_id", replication_id));
+        // SAFETY: `request` passes the live structure.
+        self.request("stop_replication", id, |raw| unsafe {
+            sys::aeron_archive_stop_replication(raw, replication_id)
         })
-        .map(drop)
     }
 
     /// As [`stop_replication`](Self::stop_replication), but returns `false` if there is no such
@@ -235,13 +195,11 @@ impl Archive {
     /// Corresponds to `aeron_archive_try_stop_replication`.
     #[doc(alias = "aeron_archive_try_stop_replication")]
     pub fn try_stop_replication(&self, replication_id: i64) -> Result<bool> {
-        let mut stopped = false;
-        self.request("try_stop_replication", Some(("replication_id", replication_id)), |raw| {
-            // SAFETY: `request` passes the live structure.
-            unsafe { sys::aeron_archive_try_stop_replication(&mut stopped, raw, replication_id) }
-                .into_result()
-        })?;
-        Ok(stopped)
+        let id = Some(("replication_id", replication_id));
+        // SAFETY: `ask` passes the live structure.
+        self.ask("try_stop_replication", id, |is_stopped, raw| unsafe {
+            sys::aeron_archive_try_stop_replication(is_stopped, raw, replication_id)
+        })
     }
 }
 
@@ -252,8 +210,13 @@ pub(crate) fn with_raw<T>(
     call: impl FnOnce(&CStr, &mut sys::aeron_archive_replication_params_t) -> T,
 ) -> Result<T> {
     let src_control_channel = src_control_channel.to_c_string(ChannelUse::Publication)?;
-    let texts = Texts::new(params)?;
-    texts.check(&src_control_channel, &params.encoded_credentials)?;
+    let live_destination = c_string("live_destination", &params.live_destination)?;
+    let replication_channel = c_string("replication_channel", &params.replication_channel)?;
+    let src_response_channel = c_string("src_response_channel", &params.src_response_channel)?;
+    check_length(
+        [&src_control_channel, &live_destination, &replication_channel, &src_response_channel],
+        &params.encoded_credentials,
+    )?;
     let mut credentials = sys::aeron_archive_encoded_credentials_t {
         data: params.encoded_credentials.as_ptr().cast(),
         length: params.encoded_credentials.len() as u32,
@@ -262,9 +225,9 @@ pub(crate) fn with_raw<T>(
     let mut raw_params = sys::aeron_archive_replication_params_t {
         stop_position: or_null(OPERATION, "stop_position", params.stop_position)?,
         dst_recording_id: or_null(OPERATION, "dst_recording_id", params.dst_recording_id)?,
-        live_destination: texts.live_destination.as_ptr(),
-        replication_channel: texts.replication_channel.as_ptr(),
-        src_response_channel: texts.src_response_channel.as_ptr(),
+        live_destination: live_destination.as_ptr(),
+        replication_channel: replication_channel.as_ptr(),
+        src_response_channel: src_response_channel.as_ptr(),
         channel_tag_id: other_than_null(OPERATION, "channel_tag_id", params.channel_tag_id)?,
         subscription_tag_id: other_than_null(
             OPERATION,
@@ -282,47 +245,24 @@ pub(crate) fn with_raw<T>(
     Ok(call(&src_control_channel, &mut raw_params))
 }
 
-/// Parameters that C reads as terminated texts.
-struct Texts {
-    live_destination: CString,
-    replication_channel: CString,
-    src_response_channel: CString,
-}
-
-impl Texts {
-    fn new(params: &ReplicationParams) -> Result<Self> {
-        Ok(Self {
-            live_destination: c_string("live_destination", &params.live_destination)?,
-            replication_channel: c_string("replication_channel", &params.replication_channel)?,
-            src_response_channel: c_string("src_response_channel", &params.src_response_channel)?,
-        })
+/// Checks that the request fits into C's buffer, because C drops the rest without an error.
+fn check_length(texts: [&CString; 4], credentials: &[u8]) -> Result<()> {
+    const BUFFER: usize = 8 * 1024;
+    /// The fixed fields of the request, and the lengths of the others.
+    const FIXED: usize = 128;
+    let length: usize = texts.iter().map(|text| text.count_bytes()).sum();
+    let invalid = |text: String| Err(ArchiveError::invalid(OPERATION, text));
+    if credentials.len() > credentials::MAX_LENGTH {
+        let (length, maximum) = (credentials.len(), credentials::MAX_LENGTH);
+        return invalid(format!("credentials of {length} bytes; the maximum is {maximum}"));
     }
-
-    /// Checks that the request fits into C's buffer, because C drops the rest without an error.
-    fn check(&self, src_control_channel: &CString, credentials: &[u8]) -> Result<()> {
-        const BUFFER: usize = 8 * 1024;
-        /// The fixed fields of the request, and the lengths of the others.
-        const FIXED: usize = 128;
-        let texts = [
-            src_control_channel,
-            &self.live_destination,
-            &self.replication_channel,
-            &self.src_response_channel,
-        ];
-        let length: usize = texts.iter().map(|text| text.count_bytes()).sum();
-        let invalid = |text: String| Err(ArchiveError::invalid(OPERATION, text));
-        if credentials.len() > credentials::MAX_LENGTH {
-            let (length, maximum) = (credentials.len(), credentials::MAX_LENGTH);
-            return invalid(format!("credentials of {length} bytes; the maximum is {maximum}"));
-        }
-        if length + credentials.len() + FIXED > BUFFER {
-            return invalid(format!(
-                "channels of {length} bytes and credentials of {} do not fit into a request",
-                credentials.len()
-            ));
-        }
-        Ok(())
+    if length + credentials.len() + FIXED > BUFFER {
+        return invalid(format!(
+            "channels of {length} bytes and credentials of {} do not fit into a request",
+            credentials.len()
+        ));
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -4,11 +4,10 @@ use std::ffi::c_int;
 
 use rusteron_client::{AsChannel, Position};
 use rusteron_core::channel::ChannelUse;
-use rusteron_core::ffi::Fallible;
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
-use crate::checks::{Id, not_negative};
+use crate::checks::{not_negative, number_of};
 use crate::error::Result;
 
 /// Maintenance of recordings.
@@ -28,9 +27,9 @@ impl Archive {
     #[doc(alias = "aeron_archive_truncate_recording")]
     pub fn truncate_recording(&self, recording_id: i64, position: Position) -> Result<u64> {
         not_negative("truncate_recording", "position", position)?;
-        self.count_segments("truncate_recording", ("recording_id", recording_id), |count, raw| {
-            // SAFETY: `count_segments` passes the live structure.
-            unsafe { sys::aeron_archive_truncate_recording(count, raw, recording_id, position) }
+        // SAFETY: `count_segments` passes the live structure.
+        self.count_segments("truncate_recording", recording_id, |count, raw| unsafe {
+            sys::aeron_archive_truncate_recording(count, raw, recording_id, position)
         })
     }
 
@@ -44,9 +43,9 @@ impl Archive {
     /// Corresponds to `aeron_archive_purge_recording`.
     #[doc(alias = "aeron_archive_purge_recording")]
     pub fn purge_recording(&self, recording_id: i64) -> Result<u64> {
-        self.count_segments("purge_recording", ("recording_id", recording_id), |count, raw| {
-            // SAFETY: `count_segments` passes the live structure.
-            unsafe { sys::aeron_archive_purge_recording(count, raw, recording_id) }
+        // SAFETY: `count_segments` passes the live structure.
+        self.count_segments("purge_recording", recording_id, |count, raw| unsafe {
+            sys::aeron_archive_purge_recording(count, raw, recording_id)
         })
     }
 
@@ -65,12 +64,10 @@ impl Archive {
     #[doc(alias = "aeron_archive_detach_segments")]
     pub fn detach_segments(&self, recording_id: i64, new_start_position: Position) -> Result<()> {
         not_negative("detach_segments", "new_start_position", new_start_position)?;
-        self.request("detach_segments", Some(("recording_id", recording_id)), |raw| {
-            // SAFETY: `request` passes the live structure.
-            unsafe { sys::aeron_archive_detach_segments(raw, recording_id, new_start_position) }
-                .into_result()
+        // SAFETY: `request` passes the live structure.
+        self.request("detach_segments", Some(("recording_id", recording_id)), |raw| unsafe {
+            sys::aeron_archive_detach_segments(raw, recording_id, new_start_position)
         })
-        .map(drop)
     }
 
     /// Deletes the segment files that were detached from a recording. Returns their number.
@@ -81,14 +78,10 @@ impl Archive {
     /// Corresponds to `aeron_archive_delete_detached_segments`.
     #[doc(alias = "aeron_archive_delete_detached_segments")]
     pub fn delete_detached_segments(&self, recording_id: i64) -> Result<u64> {
-        self.count_segments(
-            "delete_detached_segments",
-            ("recording_id", recording_id),
-            |count, raw| {
-                // SAFETY: `count_segments` passes the live structure.
-                unsafe { sys::aeron_archive_delete_detached_segments(count, raw, recording_id) }
-            },
-        )
+        // SAFETY: `count_segments` passes the live structure.
+        self.count_segments("delete_detached_segments", recording_id, |count, raw| unsafe {
+            sys::aeron_archive_delete_detached_segments(count, raw, recording_id)
+        })
     }
 
     /// Moves the start of a recording forward, and deletes the segment files before it. Returns
@@ -101,11 +94,9 @@ impl Archive {
     #[doc(alias = "aeron_archive_purge_segments")]
     pub fn purge_segments(&self, recording_id: i64, new_start_position: Position) -> Result<u64> {
         not_negative("purge_segments", "new_start_position", new_start_position)?;
-        self.count_segments("purge_segments", ("recording_id", recording_id), |count, raw| {
-            // SAFETY: `count_segments` passes the live structure.
-            unsafe {
-                sys::aeron_archive_purge_segments(count, raw, recording_id, new_start_position)
-            }
+        // SAFETY: `count_segments` passes the live structure.
+        self.count_segments("purge_segments", recording_id, |count, raw| unsafe {
+            sys::aeron_archive_purge_segments(count, raw, recording_id, new_start_position)
         })
     }
 
@@ -117,9 +108,9 @@ impl Archive {
     /// Corresponds to `aeron_archive_attach_segments`.
     #[doc(alias = "aeron_archive_attach_segments")]
     pub fn attach_segments(&self, recording_id: i64) -> Result<u64> {
-        self.count_segments("attach_segments", ("recording_id", recording_id), |count, raw| {
-            // SAFETY: `count_segments` passes the live structure.
-            unsafe { sys::aeron_archive_attach_segments(count, raw, recording_id) }
+        // SAFETY: `count_segments` passes the live structure.
+        self.count_segments("attach_segments", recording_id, |count, raw| unsafe {
+            sys::aeron_archive_attach_segments(count, raw, recording_id)
         })
     }
 
@@ -138,21 +129,12 @@ impl Archive {
     #[doc(alias = "aeron_archive_migrate_segments")]
     pub fn migrate_segments(&self, src_recording_id: i64, dst_recording_id: i64) -> Result<u64> {
         not_negative("migrate_segments", "dst_recording_id", dst_recording_id)?;
-        self.count_segments(
-            "migrate_segments",
-            ("src_recording_id", src_recording_id),
-            |count, raw| {
-                // SAFETY: `count_segments` passes the live structure.
-                unsafe {
-                    sys::aeron_archive_migrate_segments(
-                        count,
-                        raw,
-                        src_recording_id,
-                        dst_recording_id,
-                    )
-                }
-            },
-        )
+        let id = Some(("src_recording_id", src_recording_id));
+        // SAFETY: `ask` passes the live structure.
+        let count = self.ask("migrate_segments", id, |count, raw| unsafe {
+            sys::aeron_archive_migrate_segments(count, raw, src_recording_id, dst_recording_id)
+        });
+        count.map(number_of)
     }
 
     /// Changes the channel with which a recording is found.
@@ -165,23 +147,19 @@ impl Archive {
     #[doc(alias = "aeron_archive_update_channel")]
     pub fn update_channel(&self, recording_id: i64, new_channel: impl AsChannel) -> Result<()> {
         let channel = new_channel.to_c_string(ChannelUse::Subscription)?;
-        self.request("update_channel", Some(("recording_id", recording_id)), |raw| {
-            // SAFETY: `request` passes the live structure; the channel lives during the call.
-            unsafe { sys::aeron_archive_update_channel(raw, recording_id, channel.as_ptr()) }
-                .into_result()
+        // SAFETY: `request` passes the live structure; the channel lives during the call.
+        self.request("update_channel", Some(("recording_id", recording_id)), |raw| unsafe {
+            sys::aeron_archive_update_channel(raw, recording_id, channel.as_ptr())
         })
-        .map(drop)
     }
 
-    /// Sends a request whose answer is a number of segment files.
+    /// Sends a request about a recording, whose answer is a number of segment files.
     fn count_segments(
         &self,
         operation: &'static str,
-        id: Id,
+        recording_id: i64,
         call: impl FnOnce(&mut i64, *mut sys::aeron_archive_t) -> c_int,
     ) -> Result<u64> {
-        let mut count = 0;
-        self.request(operation, Some(id), |raw| call(&mut count, raw).into_result())?;
-        Ok(count.max(0) as u64)
+        self.ask(operation, Some(("recording_id", recording_id)), call).map(number_of)
     }
 }

@@ -149,18 +149,16 @@ impl AsyncArchive {
     ) -> Result<Request<i64>> {
         let channel = channel.to_c_string(ChannelUse::Subscription)?;
         let is_local = source_location == SourceLocation::Local;
-        self.send("start_recording", None, number, |proxy, id| {
-            // SAFETY: `send` passes the live structure; the channel lives during the call.
-            unsafe {
-                sys::aeron_archive_proxy_start_recording(
-                    proxy,
-                    channel.as_ptr(),
-                    stream_id,
-                    is_local,
-                    auto_stop,
-                    id,
-                )
-            }
+        // SAFETY: `send` passes the live structure; the channel lives during the call.
+        self.send("start_recording", None, number, |proxy, id| unsafe {
+            sys::aeron_archive_proxy_start_recording(
+                proxy,
+                channel.as_ptr(),
+                stream_id,
+                is_local,
+                auto_stop,
+                id,
+            )
         })
     }
 
@@ -176,19 +174,17 @@ impl AsyncArchive {
         let channel = channel.to_c_string(ChannelUse::Subscription)?;
         let is_local = source_location == SourceLocation::Local;
         let about = Some(("recording_id", recording_id));
-        self.send("extend_recording", about, number, |proxy, id| {
-            // SAFETY: as in `start_recording`.
-            unsafe {
-                sys::aeron_archive_proxy_extend_recording(
-                    proxy,
-                    recording_id,
-                    channel.as_ptr(),
-                    stream_id,
-                    is_local,
-                    auto_stop,
-                    id,
-                )
-            }
+        // SAFETY: as in `start_recording`.
+        self.send("extend_recording", about, number, |proxy, id| unsafe {
+            sys::aeron_archive_proxy_extend_recording(
+                proxy,
+                recording_id,
+                channel.as_ptr(),
+                stream_id,
+                is_local,
+                auto_stop,
+                id,
+            )
         })
     }
 
@@ -202,11 +198,9 @@ impl AsyncArchive {
     /// As [`Archive::stop_recording`].
     pub fn stop_recording(&self, channel: impl AsChannel, stream_id: i32) -> Result<Request<()>> {
         let channel = channel.to_c_string(ChannelUse::Subscription)?;
-        self.send("stop_recording", None, drop, |proxy, id| {
-            // SAFETY: as in `start_recording`.
-            unsafe {
-                sys::aeron_archive_proxy_stop_recording(proxy, id, channel.as_ptr(), stream_id)
-            }
+        // SAFETY: as in `start_recording`.
+        self.send("stop_recording", None, drop, |proxy, id| unsafe {
+            sys::aeron_archive_proxy_stop_recording(proxy, id, channel.as_ptr(), stream_id)
         })
     }
 
@@ -259,27 +253,25 @@ impl AsyncArchive {
         let mut params = params.to_raw()?;
         let about = Some(("recording_id", recording_id));
         let replay = |answer: Answer| ReplaySessionId::from(answer.relevant_id);
-        self.send(OPERATION, about, replay, |proxy, id| {
-            // SAFETY: `send` passes the live structure; channel and parameters live during the call.
-            unsafe {
-                sys::aeron_archive_proxy_replay(
-                    proxy,
-                    id,
-                    recording_id,
-                    channel.as_ptr(),
-                    replay_stream_id,
-                    &mut params,
-                )
-            }
+        // SAFETY: `send` passes the live structure; channel and parameters live during the call.
+        self.send(OPERATION, about, replay, |proxy, id| unsafe {
+            sys::aeron_archive_proxy_replay(
+                proxy,
+                id,
+                recording_id,
+                channel.as_ptr(),
+                replay_stream_id,
+                &mut params,
+            )
         })
     }
 
     /// As [`Archive::stop_replay`].
     pub fn stop_replay(&self, replay_session_id: ReplaySessionId) -> Result<Request<()>> {
         // The id can be negative, so it is not given as one that must not be.
-        self.send("stop_replay", None, drop, |proxy, id| {
-            // SAFETY: `send` passes the live structure.
-            unsafe { sys::aeron_archive_proxy_stop_replay(proxy, id, replay_session_id.into()) }
+        // SAFETY: `send` passes the live structure.
+        self.send("stop_replay", None, drop, |proxy, id| unsafe {
+            sys::aeron_archive_proxy_stop_replay(proxy, id, replay_session_id.into())
         })
     }
 
@@ -300,9 +292,9 @@ impl AsyncArchive {
     pub fn recording(&self, recording_id: i64) -> Result<Request<Option<RecordingDescriptor>>> {
         let about = Some(("recording_id", recording_id));
         let found = |mut answer: Answer| answer.recordings.pop();
-        self.send_listing("recording", about, Expected::Recordings(1), found, |proxy, id| {
-            // SAFETY: `send_listing` passes the live structure.
-            unsafe { sys::aeron_archive_proxy_list_recording(proxy, id, recording_id) }
+        // SAFETY: `send_listing` passes the live structure.
+        self.send_listing("recording", about, Expected::Recordings(1), found, |proxy, id| unsafe {
+            sys::aeron_archive_proxy_list_recording(proxy, id, recording_id)
         })
     }
 
@@ -317,9 +309,9 @@ impl AsyncArchive {
         const OPERATION: &str = "recordings";
         let about = Some(("from_recording_id", from_recording_id));
         let expected = Expected::Recordings(at_least_one(OPERATION, count)?);
-        self.send_listing(OPERATION, about, expected, recordings, |proxy, id| {
-            // SAFETY: `send_listing` passes the live structure.
-            unsafe { sys::aeron_archive_proxy_list_recordings(proxy, id, from_recording_id, count) }
+        // SAFETY: `send_listing` passes the live structure.
+        self.send_listing(OPERATION, about, expected, recordings, |proxy, id| unsafe {
+            sys::aeron_archive_proxy_list_recordings(proxy, id, from_recording_id, count)
         })
     }
 
@@ -336,18 +328,16 @@ impl AsyncArchive {
         let channel_fragment = fragment(channel_fragment)?;
         let about = Some(("from_recording_id", from_recording_id));
         let expected = Expected::Recordings(at_least_one(OPERATION, count)?);
-        self.send_listing(OPERATION, about, expected, recordings, |proxy, id| {
-            // SAFETY: `send_listing` passes the live structure; the text lives during the call.
-            unsafe {
-                sys::aeron_archive_proxy_list_recordings_for_uri(
-                    proxy,
-                    id,
-                    from_recording_id,
-                    count,
-                    channel_fragment.as_ptr(),
-                    stream_id,
-                )
-            }
+        // SAFETY: `send_listing` passes the live structure; the text lives during the call.
+        self.send_listing(OPERATION, about, expected, recordings, |proxy, id| unsafe {
+            sys::aeron_archive_proxy_list_recordings_for_uri(
+                proxy,
+                id,
+                from_recording_id,
+                count,
+                channel_fragment.as_ptr(),
+                stream_id,
+            )
         })
     }
 
@@ -365,19 +355,17 @@ impl AsyncArchive {
         let channel_fragment = fragment(channel_fragment)?;
         let expected = Expected::Subscriptions(at_least_one(OPERATION, count)?);
         let found = |answer: Answer| answer.subscriptions;
-        self.send_listing(OPERATION, None, expected, found, |proxy, id| {
-            // SAFETY: as in `recordings_for_uri`.
-            unsafe {
-                sys::aeron_archive_proxy_list_recording_subscriptions(
-                    proxy,
-                    id,
-                    from_index,
-                    count,
-                    channel_fragment.as_ptr(),
-                    stream_id.unwrap_or(0),
-                    stream_id.is_some(),
-                )
-            }
+        // SAFETY: as in `recordings_for_uri`.
+        self.send_listing(OPERATION, None, expected, found, |proxy, id| unsafe {
+            sys::aeron_archive_proxy_list_recording_subscriptions(
+                proxy,
+                id,
+                from_index,
+                count,
+                channel_fragment.as_ptr(),
+                stream_id.unwrap_or(0),
+                stream_id.is_some(),
+            )
         })
     }
 
@@ -391,18 +379,16 @@ impl AsyncArchive {
     ) -> Result<Request<Option<i64>>> {
         let channel_fragment = fragment(channel_fragment)?;
         let about = Some(("min_recording_id", min_recording_id));
-        self.send("find_last_matching_recording", about, unless_null, |proxy, id| {
-            // SAFETY: `send` passes the live structure; the text lives during the call.
-            unsafe {
-                sys::aeron_archive_proxy_find_last_matching_recording(
-                    proxy,
-                    id,
-                    min_recording_id,
-                    channel_fragment.as_ptr(),
-                    stream_id,
-                    session_id,
-                )
-            }
+        // SAFETY: `send` passes the live structure; the text lives during the call.
+        self.send("find_last_matching_recording", about, unless_null, |proxy, id| unsafe {
+            sys::aeron_archive_proxy_find_last_matching_recording(
+                proxy,
+                id,
+                min_recording_id,
+                channel_fragment.as_ptr(),
+                stream_id,
+                session_id,
+            )
         })
     }
 
@@ -418,19 +404,17 @@ impl AsyncArchive {
     ) -> Result<Request<i64>> {
         let about = Some(("src_recording_id", src_recording_id));
         with_raw(&src_control_channel, params, |src_control_channel, raw_params| {
-            self.send("replicate", about, number, |proxy, id| {
-                // SAFETY: `send` passes the live structure; all texts live during the call, and C
-                // keeps none of them.
-                unsafe {
-                    sys::aeron_archive_proxy_replicate(
-                        proxy,
-                        id,
-                        src_recording_id,
-                        src_control_stream_id,
-                        src_control_channel.as_ptr(),
-                        raw_params,
-                    )
-                }
+            // SAFETY: `send` passes the live structure; all texts live during the call, and C
+            // keeps none of them.
+            self.send("replicate", about, number, |proxy, id| unsafe {
+                sys::aeron_archive_proxy_replicate(
+                    proxy,
+                    id,
+                    src_recording_id,
+                    src_control_stream_id,
+                    src_control_channel.as_ptr(),
+                    raw_params,
+                )
             })
         })?
     }
@@ -441,92 +425,6 @@ impl AsyncArchive {
         self.send_id("stop_replication", ("replication_id", replication_id), drop, send)
     }
 
-    /// Sends a request that is answered by one response. `call` gets the sender and the request's
-    /// correlation id.
-    pub(super) fn send<T>(
-        &self,
-        operation: &'static str,
-        about: Option<Id>,
-        convert: fn(Answer) -> T,
-        call: impl FnOnce(Proxy, i64) -> bool,
-    ) -> Result<Request<T>> {
-        self.send_listing(operation, about, Expected::Response, convert, call)
-    }
-
-    /// Sends a request about one id.
-    pub(super) fn send_id<T>(
-        &self,
-        operation: &'static str,
-        (name, value): Id,
-        convert: fn(Answer) -> T,
-        call: unsafe extern "C" fn(Proxy, i64, i64) -> bool,
-    ) -> Result<Request<T>> {
-        self.send(operation, Some((name, value)), convert, |proxy, id| {
-            // SAFETY: `send` passes the live structure; all of these functions are declared alike.
-            unsafe { call(proxy, id, value) }
-        })
-    }
-
-    /// Sends a request about an id, with a second id or a position.
-    pub(super) fn send_ids<T>(
-        &self,
-        operation: &'static str,
-        (name, value): Id,
-        (second_name, second): Id,
-        convert: fn(Answer) -> T,
-        call: unsafe extern "C" fn(Proxy, i64, i64, i64) -> bool,
-    ) -> Result<Request<T>> {
-        not_negative(operation, second_name, second)?;
-        self.send(operation, Some((name, value)), convert, |proxy, id| {
-            // SAFETY: as in `send_id`.
-            unsafe { call(proxy, id, value, second) }
-        })
-    }
-
-    fn send_listing<T>(
-        &self,
-        operation: &'static str,
-        about: Option<Id>,
-        expected: Expected,
-        convert: fn(Answer) -> T,
-        call: impl FnOnce(Proxy, i64) -> bool,
-    ) -> Result<Request<T>> {
-        let correlation_id = self.requests.send(operation, about, expected, call)?;
-        Ok(Request::new(Arc::clone(&self.requests), correlation_id, convert))
-    }
-}
-
-fn number(answer: Answer) -> i64 {
-    answer.relevant_id
-}
-
-pub(super) fn count(answer: Answer) -> u64 {
-    answer.relevant_id.max(0) as u64
-}
-
-fn unless_null(answer: Answer) -> Option<i64> {
-    (answer.relevant_id != NULL_VALUE).then_some(answer.relevant_id)
-}
-
-fn recordings(answer: Answer) -> Vec<RecordingDescriptor> {
-    answer.recordings
-}
-
-/// Checks the length of a listing, which would have no end otherwise.
-fn at_least_one(operation: &'static str, count: i32) -> Result<usize> {
-    usize::try_from(count).ok().filter(|count| *count > 0).ok_or_else(|| {
-        ArchiveError::invalid(operation, format!("count: {count}; the minimum is 1"))
-    })
-}
-
-impl fmt::Debug for AsyncArchive {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("AsyncArchive").field(&self.requests.archive).finish()
-    }
-}
-
-/// Maintenance of recordings.
-impl AsyncArchive {
     /// As [`Archive::truncate_recording`](crate::Archive::truncate_recording).
     pub fn truncate_recording(
         &self,
@@ -598,11 +496,92 @@ impl AsyncArchive {
     ) -> Result<Request<()>> {
         let channel = new_channel.to_c_string(ChannelUse::Subscription)?;
         let about = Some(("recording_id", recording_id));
-        self.send("update_channel", about, drop, |proxy, id| {
-            // SAFETY: `send` passes the live structure; the channel lives during the call.
-            unsafe {
-                sys::aeron_archive_proxy_update_channel(proxy, id, recording_id, channel.as_ptr())
-            }
+        // SAFETY: `send` passes the live structure; the channel lives during the call.
+        self.send("update_channel", about, drop, |proxy, id| unsafe {
+            sys::aeron_archive_proxy_update_channel(proxy, id, recording_id, channel.as_ptr())
         })
+    }
+
+    /// Sends a request that is answered by one response. `call` gets the sender and the request's
+    /// correlation id.
+    fn send<T>(
+        &self,
+        operation: &'static str,
+        about: Option<Id>,
+        convert: fn(Answer) -> T,
+        call: impl FnOnce(Proxy, i64) -> bool,
+    ) -> Result<Request<T>> {
+        self.send_listing(operation, about, Expected::Response, convert, call)
+    }
+
+    /// Sends a request about one id.
+    fn send_id<T>(
+        &self,
+        operation: &'static str,
+        (name, value): Id,
+        convert: fn(Answer) -> T,
+        call: unsafe extern "C" fn(Proxy, i64, i64) -> bool,
+    ) -> Result<Request<T>> {
+        // SAFETY: `send` passes the live structure; all of these functions are declared alike.
+        self.send(operation, Some((name, value)), convert, |proxy, id| unsafe {
+            call(proxy, id, value)
+        })
+    }
+
+    /// Sends a request about an id, with a second id or a position.
+    fn send_ids<T>(
+        &self,
+        operation: &'static str,
+        (name, value): Id,
+        (second_name, second): Id,
+        convert: fn(Answer) -> T,
+        call: unsafe extern "C" fn(Proxy, i64, i64, i64) -> bool,
+    ) -> Result<Request<T>> {
+        not_negative(operation, second_name, second)?;
+        // SAFETY: as in `send_id`.
+        self.send(operation, Some((name, value)), convert, |proxy, id| unsafe {
+            call(proxy, id, value, second)
+        })
+    }
+
+    fn send_listing<T>(
+        &self,
+        operation: &'static str,
+        about: Option<Id>,
+        expected: Expected,
+        convert: fn(Answer) -> T,
+        call: impl FnOnce(Proxy, i64) -> bool,
+    ) -> Result<Request<T>> {
+        let correlation_id = self.requests.send(operation, about, expected, call)?;
+        Ok(Request::new(Arc::clone(&self.requests), correlation_id, convert))
+    }
+}
+
+fn number(answer: Answer) -> i64 {
+    answer.relevant_id
+}
+
+fn count(answer: Answer) -> u64 {
+    answer.relevant_id.max(0) as u64
+}
+
+fn unless_null(answer: Answer) -> Option<i64> {
+    (answer.relevant_id != NULL_VALUE).then_some(answer.relevant_id)
+}
+
+fn recordings(answer: Answer) -> Vec<RecordingDescriptor> {
+    answer.recordings
+}
+
+/// Checks the length of a listing, which would have no end otherwise.
+fn at_least_one(operation: &'static str, count: i32) -> Result<usize> {
+    usize::try_from(count).ok().filter(|count| *count > 0).ok_or_else(|| {
+        ArchiveError::invalid(operation, format!("count: {count}; the minimum is 1"))
+    })
+}
+
+impl fmt::Debug for AsyncArchive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AsyncArchive").field(&self.requests.archive).finish()
     }
 }

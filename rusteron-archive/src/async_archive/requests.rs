@@ -189,8 +189,8 @@ impl Requests {
         call: impl FnOnce(*mut sys::aeron_archive_proxy_t, i64) -> bool,
     ) -> Result<i64> {
         self.archive.aeron().check_open()?;
-        let sent = self.archive.request(operation, relevant_id, |raw| {
-            // SAFETY: `request` passes the live structure, and its lock keeps other users away.
+        let sent = self.archive.undelivered_request(operation, relevant_id, |raw| {
+            // SAFETY: `undelivered_request` passes the live structure, and its lock keeps other users away.
             let (correlation_id, proxy) = unsafe {
                 (sys::aeron_archive_next_correlation_id(raw), sys::rusteron_archive_proxy(raw, 1))
             };
@@ -207,8 +207,9 @@ impl Requests {
                 waiting.requests.insert(correlation_id, pending);
             }
             Ok(Some(correlation_id))
-        })?;
-        sent.ok_or_else(|| {
+        });
+        self.archive.deliver();
+        sent?.ok_or_else(|| {
             let text = "no space for the request now";
             ArchiveError::new(ArchiveErrorKind::BackPressured, operation, text)
                 .about(relevant_id.map(|(_name, id)| id))

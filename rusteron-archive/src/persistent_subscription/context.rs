@@ -201,38 +201,23 @@ impl RawContext {
             AERON_COUNTER_ARCHIVE_PERSISTENT_SUBSCRIPTION_LIVE_LEFT_COUNT_TYPE_ID as LIVE_LEFT,
             AERON_COUNTER_ARCHIVE_PERSISTENT_SUBSCRIPTION_STATE_TYPE_ID as STATE,
         };
-        use sys::*;
+        use sys::{
+            aeron_archive_persistent_subscription_context_set_join_difference_counter as set_join_difference,
+            aeron_archive_persistent_subscription_context_set_live_joined_counter as set_live_joined,
+            aeron_archive_persistent_subscription_context_set_live_left_counter as set_live_left,
+            aeron_archive_persistent_subscription_context_set_state_counter as set_state,
+        };
         type Set = unsafe extern "C" fn(
-            *mut aeron_archive_persistent_subscription_context_t,
+            *mut sys::aeron_archive_persistent_subscription_context_t,
             *mut rusteron_sys::aeron_counter_t,
         ) -> c_int;
         const MAX_LABEL: usize = rusteron_client::Counter::MAX_LABEL_LENGTH;
         let ids = &mut self.counters;
         let counters: [(u32, &str, Set, &mut i32); 4] = [
-            (
-                STATE,
-                "State",
-                aeron_archive_persistent_subscription_context_set_state_counter,
-                &mut ids.state,
-            ),
-            (
-                JOIN_DIFFERENCE,
-                "Join Difference",
-                aeron_archive_persistent_subscription_context_set_join_difference_counter,
-                &mut ids.join_difference,
-            ),
-            (
-                LIVE_LEFT,
-                "Live Left Count",
-                aeron_archive_persistent_subscription_context_set_live_left_counter,
-                &mut ids.live_left,
-            ),
-            (
-                LIVE_JOINED,
-                "Live Joined Count",
-                aeron_archive_persistent_subscription_context_set_live_joined_counter,
-                &mut ids.live_joined,
-            ),
+            (STATE, "State", set_state, &mut ids.state),
+            (JOIN_DIFFERENCE, "Join Difference", set_join_difference, &mut ids.join_difference),
+            (LIVE_LEFT, "Live Left Count", set_live_left, &mut ids.live_left),
+            (LIVE_JOINED, "Live Joined Count", set_live_joined, &mut ids.live_joined),
         ];
         let text = |channel: &Result<CString>| match channel {
             Ok(text) => text.to_string_lossy().into_owned(),
