@@ -18,7 +18,7 @@ use rusteron_core::ffi::{Fallible, last_error};
 use rusteron_core::threads::SharedBetweenThreads;
 use rusteron_sys::archive as sys;
 
-use crate::archive::archive::{Archive, Connection};
+use crate::archive::{Archive, Connection};
 use crate::checks::forbid_reentry;
 use crate::context::Context;
 use crate::error::{ArchiveError, ArchiveErrorKind, Result};

@@ -13,11 +13,11 @@ use rusteron_sys::archive as sys;
 use crate::checks::not_negative;
 use crate::context::Context;
 use crate::error::Result;
+use crate::persistent_subscription::PersistentSubscriptionCounters;
 use crate::persistent_subscription::events::OPERATION;
 use crate::persistent_subscription::events::{
     Event, PersistentSubscriptionEvent, on_error, on_live_joined, on_live_left,
 };
-use crate::persistent_subscription::persistent_subscription::PersistentSubscriptionCounters;
 
 /// Start position of a persistent subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -7,8 +7,7 @@ use rusteron_client::Error;
 use rusteron_core::ffi::{Retained, lossy};
 use rusteron_sys::archive as sys;
 
-use crate::error::ArchiveError;
-use crate::error::phrases;
+use crate::error::{ArchiveError, phrases};
 
 /// An event of a persistent subscription.
 #[doc(alias = "PersistentSubscriptionListener")]

@@ -1,11 +1,11 @@
-//! Errors of an archive.
+//! Errors of archives, and the texts by which some of them are known.
+
+pub(crate) mod phrases;
 
 use std::fmt;
 
 use rusteron_client::{CloseCause, Error, ErrorKind};
 use rusteron_sys::archive as sys;
-
-use crate::error::phrases;
 
 /// The result of an operation of an archive.
 pub type Result<T, E = ArchiveError> = std::result::Result<T, E>;

@@ -1,4 +1,22 @@
-//! A session whose requests do not block.
+//! Requests that do not block.
+//!
+//! An `AsyncArchive` owns its session, because C's blocking requests pass over the answers to other requests.
+//!
+//! - **Sending.** C's proxy encodes and offers a request. With one attempt it does not idle, so back pressure
+//!   is an error of the call.
+//! - **Answers.** `rusteron_archive_poll_messages` borrows the assembler of C's poller for one poll. Rust
+//!   decodes the checked messages and finds the request by its correlation id. The session's lock is held
+//!   meanwhile, so that the descriptors of a listing stay in order.
+//! - **Other messages.** Signals, and errors without a request, go to the queue of the handlers. A malformed
+//!   message names no request, so it fails the next poll of the session.
+//! - **Loss.** A lost connection, or a closed client, fails all waiting requests. There is no other timeout.
+//!
+//! Response channels need a second publication and stay with `Archive`.
+
+mod message;
+mod requests;
+
+pub use requests::Request;
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,11 +25,10 @@ use rusteron_client::{Aeron, AsChannel, Position};
 use rusteron_core::channel::ChannelUse;
 use rusteron_sys::archive as sys;
 
-use crate::archive::ReplaySessionId;
 use crate::archive::{
-    Archive, ReplayParams, ReplicationParams, SourceLocation, checked, fragment, with_raw,
+    Archive, ReplayParams, ReplaySessionId, ReplicationParams, SourceLocation, checked, fragment,
+    with_raw,
 };
-use crate::async_archive::requests::Request;
 use crate::async_archive::requests::{Answer, Expected, Requests};
 use crate::checks::{Id, NULL_VALUE, not_negative};
 use crate::context::Context;

@@ -1,4 +1,14 @@
-//! A subscription that begins in a recording, joins the live stream, and falls back.
+//! A subscription that reads a recording and then goes on live.
+//!
+//! C polls, because it switches between images of its own. A trampoline calls the handler, which gets a
+//! `MessageInfo` instead of a `Header`, and catches panics. Rust adds the counters: C would wait for them in a
+//! loop that never ends if the client closes.
+
+mod context;
+mod events;
+
+pub use context::{PersistentSubscriptionContext, StartPosition};
+pub use events::PersistentSubscriptionEvent;
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -18,12 +28,8 @@ use rusteron_sys::archive as sys;
 use crate::checks::forbid_reentry;
 use crate::context::Context;
 use crate::error::{ArchiveError, Result};
-use crate::persistent_subscription::context::{
-    Listener, PersistentSubscriptionContext, RawContext,
-};
-use crate::persistent_subscription::events::{
-    EINVAL, Event, OPERATION, PersistentSubscriptionEvent, error, exclusive_events,
-};
+use crate::persistent_subscription::context::{Listener, RawContext};
+use crate::persistent_subscription::events::{EINVAL, Event, OPERATION, error, exclusive_events};
 
 /// Ids of the counters that show the state of a persistent subscription to all clients of the media
 /// driver. [`CountersReader::value`](rusteron_client::CountersReader::value) reads a counter.
