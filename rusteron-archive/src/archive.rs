@@ -45,7 +45,9 @@ use rusteron_sys::archive as sys;
 
 use crate::checks::{Id, forbid_reentry, is_entered, not_negative, unless_null};
 use crate::context::Context;
-use crate::error::{ArchiveError, ArchiveErrorKind, Result};
+#[cfg(doc)]
+use crate::error::ArchiveErrorKind;
+use crate::error::{ArchiveError, Result};
 
 /// A session with an archive. Starts, stops, lists and replays recordings.
 ///
@@ -117,7 +119,7 @@ pub struct Archive {
 }
 
 /// The C structure, with its context and client.
-pub(crate) struct Connection {
+struct Connection {
     raw: NonNull<sys::aeron_archive_t>,
     context: Context,
 }
@@ -126,14 +128,6 @@ pub(crate) struct Connection {
 unsafe impl Send for Connection {}
 // SAFETY: a shared reference reaches only constants without the lock.
 unsafe impl Sync for Connection {}
-
-impl Connection {
-    /// # Safety
-    /// `raw` is live, has no other owner, and was connected with `context`.
-    pub(crate) unsafe fn from_raw(raw: NonNull<sys::aeron_archive_t>, context: Context) -> Self {
-        Self { raw, context }
-    }
-}
 
 impl Drop for Connection {
     fn drop(&mut self) {
@@ -166,18 +160,7 @@ impl Archive {
     #[doc(alias = "aeron_archive_connect")]
     pub fn connect(aeron: &Aeron, context: Context) -> Result<Self> {
         let mut connect = AsyncConnect::begin(aeron, context)?;
-        let mut failure = None;
-        let outcome = RawClient::new(aeron).wait_for(|| match connect.poll() {
-            Ok(archive) => Ok(archive.map(Some)),
-            Err(error) => {
-                failure = Some(error);
-                Ok(Some(None))
-            }
-        })?;
-        outcome.ok_or_else(|| {
-            let unknown = || ArchiveError::new(ArchiveErrorKind::Refused, "connect", "");
-            failure.unwrap_or_else(unknown)
-        })
+        RawClient::new(aeron).wait_for(|| connect.poll())
     }
 
     /// Starts connecting. Poll or await the result.
@@ -197,8 +180,8 @@ impl Archive {
     }
 
     /// # Safety
-    /// The connection was made with `aeron`.
-    pub(crate) unsafe fn new(connection: Connection, aeron: Aeron) -> Self {
+    /// The structure is live, has no other owner, and was connected with its context and `aeron`.
+    unsafe fn new(connection: Connection, aeron: Aeron) -> Self {
         let raw = connection.raw.as_ptr();
         // SAFETY: live; both numbers never change.
         let (archive_id, control_session_id) = unsafe {

@@ -76,7 +76,7 @@ impl<'a> RawClient<'a> {
     ///
     /// # Errors
     /// The errors of `poll`.
-    pub fn wait_for<T>(self, poll: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    pub fn wait_for<T, E>(self, poll: impl FnMut() -> Result<Option<T>, E>) -> Result<T, E> {
         registration::wait_for(self.0.client(), poll)
     }
 }

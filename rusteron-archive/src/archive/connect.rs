@@ -13,8 +13,7 @@ use std::task::{self, Poll};
 use rusteron_client::raw_client::RawClient;
 use rusteron_client::{Aeron, Error, ErrorKind};
 use rusteron_core::channel::{AsChannel, ChannelUse};
-use rusteron_core::ffi::wake::soon as wake_soon;
-use rusteron_core::ffi::{Fallible, last_error};
+use rusteron_core::ffi::{Fallible, last_error, wake};
 use rusteron_core::threads::SharedBetweenThreads;
 use rusteron_sys::archive as sys;
 
@@ -124,10 +123,7 @@ impl AsyncConnect {
         let archive = connected.map_err(|error| explain(&error, &context)).map(|raw| {
             // SAFETY: C gives the structure to its caller, and it was connected with this context, which
             // was given this client.
-            unsafe {
-                let connection = Connection::from_raw(raw, context);
-                Archive::new(connection, self.aeron.clone())
-            }
+            unsafe { Archive::new(Connection { raw, context }, self.aeron.clone()) }
         });
         match no_credentials {
             // C sent empty credentials instead, and an archive without authentication accepted
@@ -138,51 +134,47 @@ impl AsyncConnect {
     }
 }
 
-/// Adds the archive's channel and stream to a timeout: C's text does not name them.
+/// Converts C's error of an attempt. Adds the archive's channel and stream to a timeout: C's text does not name
+/// them.
 fn explain(error: &Error, context: &Context) -> ArchiveError {
-    let error = refusal(error);
-    if error.kind() != ArchiveErrorKind::Timeout {
-        return error;
+    let error = ArchiveError::from_c(error, OPERATION);
+    match error.kind() {
+        // C passes the archive's refusal on as an invalid argument.
+        ArchiveErrorKind::InvalidArgument => {
+            ArchiveError::new(ArchiveErrorKind::Refused, OPERATION, error.message())
+        }
+        ArchiveErrorKind::Timeout => {
+            let text = format!(
+                "{}: no answer at {}, stream {}, in {:?}",
+                error.message(),
+                context.control_request_channel(),
+                context.control_request_stream_id(),
+                context.message_timeout()
+            );
+            ArchiveError::new(ArchiveErrorKind::Timeout, OPERATION, text)
+        }
+        _ => error,
     }
-    let text = format!(
-        "{}: no answer at {}, stream {}, in {:?}",
-        error.message(),
-        context.control_request_channel(),
-        context.control_request_stream_id(),
-        context.message_timeout()
-    );
-    ArchiveError::new(ArchiveErrorKind::Timeout, OPERATION, text)
 }
 
 /// C's own checks are incomplete, and come too late to clean up.
 pub(crate) fn check(context: &Context) -> Result<()> {
-    let required = |name: &str, channel: &str| {
-        let text = format!("{name} is not set");
-        let kind = ArchiveErrorKind::InvalidArgument;
-        if channel.is_empty() { Err(ArchiveError::new(kind, OPERATION, text)) } else { Ok(()) }
-    };
     let request = context.control_request_channel();
     let response = context.control_response_channel();
-    required("control_request_channel", &request)?;
-    required("control_response_channel", &response)?;
+    for (name, channel) in
+        [("control_request_channel", &request), ("control_response_channel", &response)]
+    {
+        if channel.is_empty() {
+            return Err(ArchiveError::invalid(OPERATION, format!("{name} is not set")));
+        }
+    }
     request.to_c_string(ChannelUse::Publication)?;
     response.to_c_string(ChannelUse::Subscription)?;
     if context.message_retry_attempts() == 0 {
         let text = "message_retry_attempts: 0; the minimum is 1";
-        return Err(ArchiveError::new(ArchiveErrorKind::InvalidArgument, OPERATION, text));
+        return Err(ArchiveError::invalid(OPERATION, text));
     }
     Ok(())
-}
-
-/// Sorts out an archive's answer to a connect request, which C passes on as an invalid argument.
-fn refusal(error: &Error) -> ArchiveError {
-    let error = ArchiveError::from_c(error, OPERATION);
-    match error.kind() {
-        ArchiveErrorKind::InvalidArgument => {
-            ArchiveError::new(ArchiveErrorKind::Refused, OPERATION, error.message())
-        }
-        _ => error,
-    }
 }
 
 /// Resolves to the connection. Needs no particular runtime: a thread of the client library, one per
@@ -194,14 +186,7 @@ impl Future for AsyncConnect {
     type Output = Result<Archive>;
 
     fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
-        match AsyncConnect::poll(self.get_mut()) {
-            Ok(Some(archive)) => Poll::Ready(Ok(archive)),
-            Ok(None) => {
-                wake_soon(context.waker().clone());
-                Poll::Pending
-            }
-            Err(error) => Poll::Ready(Err(error)),
-        }
+        wake::outcome(AsyncConnect::poll(self.get_mut()), context)
     }
 }
 

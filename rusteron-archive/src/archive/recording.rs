@@ -359,7 +359,7 @@ impl Archive {
         let client = RawClient::new(aeron);
         client.forbid_blocking(OPERATION)?;
         let start = Instant::now();
-        let found = client.wait_for(|| {
+        let found = client.wait_for(|| -> Result<_> {
             aeron.check_open()?;
             // Read before the counters: however long reading them takes, the conductor works between two looks.
             let is_over = start.elapsed() >= timeout;

@@ -9,8 +9,7 @@ use std::task::{self, Poll};
 
 use rusteron_client::raw_client::RawClient;
 use rusteron_client::{Error, ErrorKind};
-use rusteron_core::ffi::wake::soon as wake_soon;
-use rusteron_core::ffi::{Fallible, last_error};
+use rusteron_core::ffi::{Fallible, last_error, wake};
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
@@ -107,14 +106,7 @@ impl<T> Future for Request<T> {
     type Output = Result<T>;
 
     fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
-        match Request::poll(self.get_mut()) {
-            Ok(Some(answer)) => Poll::Ready(Ok(answer)),
-            Ok(None) => {
-                wake_soon(context.waker().clone());
-                Poll::Pending
-            }
-            Err(error) => Poll::Ready(Err(error)),
-        }
+        wake::outcome(Request::poll(self.get_mut()), context)
     }
 }
 

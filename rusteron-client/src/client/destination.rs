@@ -163,14 +163,7 @@ impl Future for DestinationRegistration {
     type Output = Result<i64>;
 
     fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
-        match Self::poll(self.get_mut()) {
-            Ok(Some(registration_id)) => Poll::Ready(Ok(registration_id)),
-            Ok(None) => {
-                wake::soon(context.waker().clone());
-                Poll::Pending
-            }
-            Err(error) => Poll::Ready(Err(error)),
-        }
+        wake::outcome(Self::poll(self.get_mut()), context)
     }
 }
 

@@ -311,10 +311,10 @@ pub(crate) unsafe fn poll_for_address<T>(
 
 /// Polls until there is an outcome, and yields the processor between polls. For a client without a
 /// conductor thread, does the conductor's work meanwhile.
-pub(crate) fn wait_for<T>(
+pub(crate) fn wait_for<T, E>(
     client: &Client,
-    mut poll: impl FnMut() -> Result<Option<T>>,
-) -> Result<T> {
+    mut poll: impl FnMut() -> Result<Option<T>, E>,
+) -> Result<T, E> {
     const YIELDS: u32 = 64;
     const PAUSE: Duration = Duration::from_micros(100);
     let mut polls = 0;
@@ -368,14 +368,7 @@ impl<R: Resource> Future for Registration<R> {
     type Output = Result<R>;
 
     fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
-        match Registration::poll(self.get_mut()) {
-            Ok(Some(resource)) => Poll::Ready(Ok(resource)),
-            Ok(None) => {
-                wake::soon(context.waker().clone());
-                Poll::Pending
-            }
-            Err(error) => Poll::Ready(Err(error)),
-        }
+        wake::outcome(Registration::poll(self.get_mut()), context)
     }
 }
 

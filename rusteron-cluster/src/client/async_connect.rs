@@ -10,7 +10,7 @@ use rusteron_client::{
     Action, Aeron, AnyPublication, ChannelUri, Error, Header, OfferError, PollError, Publisher,
     Registration, Subscription,
 };
-use rusteron_core::ffi::wake::soon as wake_soon;
+use rusteron_core::ffi::wake;
 
 use crate::client::cluster_client::ClusterClient;
 use crate::client::cluster_egress::ClusterEgress;
@@ -144,14 +144,7 @@ impl Future for AsyncConnect {
     type Output = Result<ClusterClient>;
 
     fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
-        match AsyncConnect::poll(self.get_mut()) {
-            Ok(Some(client)) => Poll::Ready(Ok(client)),
-            Ok(None) => {
-                wake_soon(context.waker().clone());
-                Poll::Pending
-            }
-            Err(error) => Poll::Ready(Err(error)),
-        }
+        wake::outcome(AsyncConnect::poll(self.get_mut()), context)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -15,8 +15,20 @@ use crate::ffi::{PerProcess, callback};
 /// The delay after which a task sees its answer. The answer itself takes about as long.
 const PERIOD: Duration = Duration::from_millis(1);
 
+/// Converts what a poll without blocking has returned for a future. If that is no outcome yet, wakes the task
+/// after about a millisecond.
+pub fn outcome<T, E>(polled: Result<Option<T>, E>, context: &Context<'_>) -> Poll<Result<T, E>> {
+    match polled.transpose() {
+        Some(outcome) => Poll::Ready(outcome),
+        None => {
+            soon(context.waker().clone());
+            Poll::Pending
+        }
+    }
+}
+
 /// Wakes the task after about a millisecond.
-pub fn soon(waker: Waker) {
+fn soon(waker: Waker) {
     static THREAD: PerProcess<Mutex<Option<Sender<Waker>>>> = PerProcess::new();
     let mut thread = THREAD.lock().unwrap_or_else(PoisonError::into_inner);
     if thread.is_none() {
