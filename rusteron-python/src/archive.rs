@@ -13,12 +13,9 @@ use crate::channel_uri::Channel;
 use crate::client::Aeron;
 use crate::publication::{ExclusivePublication, Publication};
 use crate::replay_merge::ReplayMerge;
-use crate::settings::{choice, each_setting, set_by_name};
-use crate::slot::Close;
-use crate::slot::{OwnedSlot, Scope};
+use crate::settings::{Seconds, choice, each_setting, set_by_name};
+use crate::slot::{Close, OwnedSlot, Scope, py_bool};
 use crate::subscription::Subscription;
-use crate::values::Seconds;
-use crate::values::py_bool;
 use crate::{error, exit, wait};
 
 /// A session with an archive, such as Aeron's Java `ArchivingMediaDriver`.
@@ -40,30 +37,7 @@ impl Archive {
     ) -> PyResult<R> {
         let archive = Arc::clone(&*self.slot.enter()?);
         // Dropped inside: closing waits.
-        exit::detached(py, move || request(&archive)).map_err(|error| error::archive(&error))
-    }
-
-    fn connect_with(
-        py: Python<'_>,
-        aeron: &Aeron,
-        settings: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Self> {
-        let mut context = rust::Context::new().map_err(error::client)?;
-        each_setting(settings, |name, value| {
-            if name == "credentials" {
-                let credentials = Payload::of(value)?.bytes().to_vec();
-                let set = context.set_credentials_supplier(Credentials(credentials));
-                return set.map(drop).map_err(error::client);
-            }
-            let context = &mut context;
-            rust::for_each_setting!(set_by_name!(context, name, value))
-        })?;
-        let handle = aeron.handle()?;
-        let mut connecting = exit::detached(py, || rust::Archive::async_connect(&handle, context))
-            .map_err(|error| error::archive(&error))?;
-        let archive = wait::outcome(py, || connecting.poll(), |error| error::archive(&error))?;
-        let scope = aeron.scope().clone();
-        Ok(Self { slot: scope.own("archive session", Arc::new(archive)), scope })
+        exit::detached(py, move || request(&archive)).map_err(error::archive)
     }
 }
 
@@ -124,7 +98,22 @@ impl Archive {
         aeron: &Bound<'_, Aeron>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        Self::connect_with(py, aeron.get(), settings)
+        let mut context = rust::Context::new().map_err(error::client)?;
+        each_setting(settings, |name, value| {
+            if name == "credentials" {
+                let credentials = Payload::of(value)?.bytes().to_vec();
+                let set = context.set_credentials_supplier(Credentials(credentials));
+                return set.map(drop).map_err(error::client);
+            }
+            let context = &mut context;
+            rust::for_each_setting!(set_by_name!(context, name, value))
+        })?;
+        let handle = aeron.get().handle()?;
+        let mut connecting = exit::detached(py, || rust::Archive::async_connect(&handle, context))
+            .map_err(error::archive)?;
+        let archive = wait::outcome(py, || connecting.poll(), error::archive)?;
+        let scope = aeron.get().scope().clone();
+        Ok(Self { slot: scope.own("archive session", Arc::new(archive)), scope })
     }
 
     /// The archive's own id, or `None` if the archive does not tell.
@@ -163,11 +152,11 @@ impl Archive {
         py: Python<'_>,
         channel: Channel,
         stream_id: i32,
-    ) -> PyResult<ExclusivePublication> {
+    ) -> PyResult<Py<ExclusivePublication>> {
         let added = self.request(py, |archive| {
             archive.add_recorded_exclusive_publication(&*channel, stream_id)
         })?;
-        Ok(ExclusivePublication::new(&self.scope, added))
+        ExclusivePublication::new(py, &self.scope, added)
     }
 
     /// Has the archive record a channel and stream. Returns the id of the archive's subscription.
@@ -432,43 +421,23 @@ impl Archive {
     }
 }
 
-/// A recording.
-#[pyclass(frozen, get_all, module = "rusteron")]
-pub(crate) struct RecordingDescriptor {
-    recording_id: i64,
-    start_time: SystemTime,
-    stop_time: Option<SystemTime>,
-    start_position: i64,
-    stop_position: Option<i64>,
-    initial_term_id: i32,
-    segment_file_length: usize,
-    term_buffer_length: usize,
-    mtu_length: usize,
-    session_id: i32,
-    stream_id: i32,
-    stripped_channel: String,
-    original_channel: String,
-    source_identity: String,
-}
-
-impl From<rust::RecordingDescriptor> for RecordingDescriptor {
-    fn from(found: rust::RecordingDescriptor) -> Self {
-        Self {
-            recording_id: found.recording_id,
-            start_time: found.start_time,
-            stop_time: found.stop_time,
-            start_position: found.start_position,
-            stop_position: found.stop_position,
-            initial_term_id: found.initial_term_id,
-            segment_file_length: found.segment_file_length,
-            term_buffer_length: found.term_buffer_length,
-            mtu_length: found.mtu_length,
-            session_id: found.session_id,
-            stream_id: found.stream_id,
-            stripped_channel: found.stripped_channel,
-            original_channel: found.original_channel,
-            source_identity: found.source_identity,
-        }
+snapshot! {
+    /// A recording.
+    RecordingDescriptor of found: rust::RecordingDescriptor {
+        recording_id: i64 = found.recording_id,
+        start_time: SystemTime = found.start_time,
+        stop_time: Option<SystemTime> = found.stop_time,
+        start_position: i64 = found.start_position,
+        stop_position: Option<i64> = found.stop_position,
+        initial_term_id: i32 = found.initial_term_id,
+        segment_file_length: usize = found.segment_file_length,
+        term_buffer_length: usize = found.term_buffer_length,
+        mtu_length: usize = found.mtu_length,
+        session_id: i32 = found.session_id,
+        stream_id: i32 = found.stream_id,
+        stripped_channel: String = found.stripped_channel,
+        original_channel: String = found.original_channel,
+        source_identity: String = found.source_identity,
     }
 }
 

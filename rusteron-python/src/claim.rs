@@ -17,23 +17,24 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference};
-use rusteron_client::{BufferClaim, ExclusivePublication, Publication};
+use rusteron_client::{BufferClaim, Publication};
 use rusteron_core::ffi::Process;
 
 use crate::buffer::{PyBuffer_FillInfo, RawBuffer};
 use crate::error;
-use crate::slot::OwnedSlot;
+use crate::slot::{AnyPublication, OwnedSlot};
 
 /// Keeps the publication of a claim alive, with the driver and the client.
-enum Owner {
-    Shared { _publication: Arc<Publication>, _slot: Arc<OwnedSlot<Arc<Publication>>> },
-    Exclusive(Arc<OwnedSlot<ExclusivePublication>>),
+struct Owner {
+    /// `None` for an exclusive publication, whose slot is reserved.
+    shared: Option<Arc<Publication>>,
+    slot: Arc<OwnedSlot<AnyPublication>>,
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        if let Self::Exclusive(slot) = self {
-            slot.release();
+        if self.shared.is_none() {
+            self.slot.release();
         }
     }
 }
@@ -69,35 +70,26 @@ struct State {
 pub(crate) struct Claim(Mutex<State>);
 
 impl Claim {
-    pub(crate) fn of_shared(
-        slot: &Arc<OwnedSlot<Arc<Publication>>>,
-        length: usize,
-    ) -> PyResult<Claimed> {
-        let publication = Arc::clone(&*slot.enter()?);
-        let claim = publication.try_claim(length).map_err(error::offer)?;
-        // SAFETY: the publication outlives the claim in `Claimed`, whose fields are dropped in their order. `Arc` does
-        // not move it.
-        let claim = unsafe { std::mem::transmute::<BufferClaim<'_>, BufferClaim<'static>>(claim) };
-        let owner = Owner::Shared { _publication: publication, _slot: Arc::clone(slot) };
-        Ok(Claimed { process: Process::current(), claim, _owner: owner })
-    }
-
-    pub(crate) fn of_exclusive(
-        slot: &Arc<OwnedSlot<ExclusivePublication>>,
-        length: usize,
-    ) -> PyResult<Claimed> {
+    /// Claims a range. The claim of an exclusive publication reserves its slot.
+    pub(crate) fn of(slot: &Arc<OwnedSlot<AnyPublication>>, length: usize) -> PyResult<Claimed> {
         let mut entered = slot.enter()?;
-        let claim = entered.try_claim(length).map_err(error::offer)?;
-        // SAFETY: a claim points into the log buffer and not to the publication. The slot is reserved from here until the
-        // claim has ended. Therefore offers are refused meanwhile, and closing waits.
+        let (shared, claim) = match &mut **entered {
+            AnyPublication::Shared(publication) => {
+                (Some(Arc::clone(publication)), publication.try_claim(length))
+            }
+            AnyPublication::Exclusive(publication) => (None, publication.try_claim(length)),
+        };
+        let claim = claim.map_err(error::client)?;
+        // SAFETY: a claim points into the log buffer and not to the publication, and `Claimed` drops the claim before its
+        // owner. The owner holds a shared publication. The slot of an exclusive one is reserved from here until the claim
+        // has ended, so offers are refused meanwhile, and closing waits.
         let claim = unsafe { std::mem::transmute::<BufferClaim<'_>, BufferClaim<'static>>(claim) };
         drop(entered);
-        slot.reserve();
-        Ok(Claimed {
-            process: Process::current(),
-            claim,
-            _owner: Owner::Exclusive(Arc::clone(slot)),
-        })
+        if shared.is_none() {
+            slot.reserve();
+        }
+        let owner = Owner { shared, slot: Arc::clone(slot) };
+        Ok(Claimed { process: Process::current(), claim, _owner: owner })
     }
 
     fn with<R>(&self, function: impl FnOnce(&mut State) -> R) -> R {
@@ -140,19 +132,6 @@ impl Claim {
                 state.exports
             )))
         })
-    }
-
-    fn commit_now(&self, py: Python<'_>) -> PyResult<i64> {
-        self.release_view(py);
-        let claimed = self.end(true)?;
-        let Claimed { process, claim, _owner } = claimed.ok_or_else(ended)?;
-        process.check().map_err(error::client)?;
-        claim.commit().map_err(error::offer)
-    }
-
-    fn abort_now(&self, py: Python<'_>) -> PyResult<()> {
-        self.release_view(py);
-        self.end(false).map(drop)
     }
 }
 
@@ -200,12 +179,17 @@ impl Claim {
     /// Raises `BufferError` if another view than `buffer` exists; the claim stays open. Raises `Unblocked` if the driver
     /// took the claim for abandoned; the message is not sent then.
     fn commit(&self, py: Python<'_>) -> PyResult<i64> {
-        self.commit_now(py)
+        self.release_view(py);
+        let claimed = self.end(true)?;
+        let Claimed { process, claim, _owner } = claimed.ok_or_else(ended)?;
+        process.check().map_err(error::client)?;
+        claim.commit().map_err(error::client)
     }
 
     /// Gives the range up. Subscribers skip it. If other views than `buffer` exist, this happens when the last one ends.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
-        self.abort_now(py)
+        self.release_view(py);
+        self.end(false).map(drop)
     }
 
     /// The position after the message.
@@ -250,11 +234,11 @@ impl Claim {
             return Ok(());
         }
         if !exception.is_none() {
-            return self.abort_now(py);
+            return self.abort(py);
         }
-        self.commit_now(py).map(drop).inspect_err(|_| {
+        self.commit(py).map(drop).inspect_err(|_| {
             // The `with` block is over, so the claim has to end here.
-            let _ = self.abort_now(py);
+            let _ = self.abort(py);
         })
     }
 }

@@ -18,10 +18,8 @@ use crate::error;
 use crate::exit;
 use crate::publication::{ExclusivePublication, Publication};
 use crate::settings::{each_setting, set_by_name};
-use crate::slot::{Close, Slot};
-use crate::slot::{Owned, OwnedSlot, Scope};
+use crate::slot::{Close, Owned, OwnedSlot, Scope, Slot, py_bool};
 use crate::subscription::Subscription;
-use crate::values::py_bool;
 use crate::wait;
 
 /// Most recent errors that are kept for `Aeron.errors()`.
@@ -58,7 +56,25 @@ impl Aeron {
         &self.scope
     }
 
-    fn connect_with(
+    /// Waits for a registration without the GIL.
+    fn added<R: Resource + Send>(
+        py: Python<'_>,
+        registration: rust::Result<rust::Registration<R>>,
+    ) -> PyResult<R>
+    where
+        rust::Registration<R>: Send,
+    {
+        let mut registration = registration.map_err(error::client)?;
+        wait::outcome(py, || registration.poll(), error::client)
+    }
+}
+
+#[pymethods]
+impl Aeron {
+    /// Connects; waits for the driver, up to the driver timeout.
+    #[new]
+    #[pyo3(signature = (driver=None, *, dir=None, **settings))]
+    fn new(
         py: Python<'_>,
         driver: Option<&Bound<'_, PyAny>>,
         dir: Option<PathBuf>,
@@ -110,33 +126,6 @@ impl Aeron {
         Ok(Self { slot, scope, errors })
     }
 
-    /// Waits for a registration without the GIL.
-    fn added<R: Resource + Send>(
-        py: Python<'_>,
-        registration: rust::Result<rust::Registration<R>>,
-    ) -> PyResult<R>
-    where
-        rust::Registration<R>: Send,
-    {
-        let mut registration = registration.map_err(error::client)?;
-        wait::outcome(py, || registration.poll(), error::client)
-    }
-}
-
-#[pymethods]
-impl Aeron {
-    /// Connects; waits for the driver, up to the driver timeout.
-    #[new]
-    #[pyo3(signature = (driver=None, *, dir=None, **settings))]
-    fn new(
-        py: Python<'_>,
-        driver: Option<&Bound<'_, PyAny>>,
-        dir: Option<PathBuf>,
-        settings: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Self> {
-        Self::connect_with(py, driver, dir, settings)
-    }
-
     /// Connects, as `Aeron(...)` does.
     #[staticmethod]
     #[pyo3(signature = (driver=None, *, dir=None, **settings))]
@@ -146,7 +135,7 @@ impl Aeron {
         dir: Option<PathBuf>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        Self::connect_with(py, driver, dir, settings)
+        Self::new(py, driver, dir, settings)
     }
 
     /// Adds a publication, which threads can share. Waits for the driver.
@@ -166,10 +155,10 @@ impl Aeron {
         py: Python<'_>,
         channel: Channel,
         stream_id: i32,
-    ) -> PyResult<ExclusivePublication> {
+    ) -> PyResult<Py<ExclusivePublication>> {
         let added =
             Self::added(py, self.handle()?.async_add_exclusive_publication(&*channel, stream_id))?;
-        Ok(ExclusivePublication::new(&self.scope, added))
+        ExclusivePublication::new(py, &self.scope, added)
     }
 
     /// Adds a subscription. Waits for the driver.

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use pyo3::prelude::*;
 use rusteron_client as rust;
 
-use crate::slot::{Close, OwnedSlot, Scope};
-use crate::values::{Seconds, py_bool};
+use crate::settings::Seconds;
+use crate::slot::{Close, OwnedSlot, Scope, py_bool};
 use crate::{error, exit};
 
 /// The CnC file of a driver, dead or alive: its counters, its errors and its losses.
@@ -103,23 +103,13 @@ impl CncFile {
     }
 }
 
-/// An error that a driver has met, once or several times.
-#[pyclass(frozen, get_all, module = "rusteron")]
-pub(crate) struct ErrorLogEntry {
-    observation_count: i32,
-    first_observation: SystemTime,
-    last_observation: SystemTime,
-    text: String,
-}
-
-impl From<rust::ErrorLogEntry> for ErrorLogEntry {
-    fn from(entry: rust::ErrorLogEntry) -> Self {
-        Self {
-            observation_count: entry.observation_count,
-            first_observation: entry.first_observation,
-            last_observation: entry.last_observation,
-            text: entry.text,
-        }
+snapshot! {
+    /// An error that a driver has met, once or several times.
+    ErrorLogEntry of entry: rust::ErrorLogEntry {
+        observation_count: i32 = entry.observation_count,
+        first_observation: SystemTime = entry.first_observation,
+        last_observation: SystemTime = entry.last_observation,
+        text: String = entry.text,
     }
 }
 
@@ -130,31 +120,17 @@ impl ErrorLogEntry {
     }
 }
 
-/// The losses of a stream that a driver has seen.
-#[pyclass(frozen, get_all, module = "rusteron")]
-pub(crate) struct LossReportEntry {
-    observation_count: i64,
-    total_bytes_lost: i64,
-    first_observation: SystemTime,
-    last_observation: SystemTime,
-    session_id: i32,
-    stream_id: i32,
-    channel: String,
-    source: String,
-}
-
-impl From<rust::LossReportEntry> for LossReportEntry {
-    fn from(entry: rust::LossReportEntry) -> Self {
-        Self {
-            observation_count: entry.observation_count,
-            total_bytes_lost: entry.total_bytes_lost,
-            first_observation: entry.first_observation,
-            last_observation: entry.last_observation,
-            session_id: entry.session_id,
-            stream_id: entry.stream_id,
-            channel: entry.channel,
-            source: entry.source,
-        }
+snapshot! {
+    /// The losses of a stream that a driver has seen.
+    LossReportEntry of entry: rust::LossReportEntry {
+        observation_count: i64 = entry.observation_count,
+        total_bytes_lost: i64 = entry.total_bytes_lost,
+        first_observation: SystemTime = entry.first_observation,
+        last_observation: SystemTime = entry.last_observation,
+        session_id: i32 = entry.session_id,
+        stream_id: i32 = entry.stream_id,
+        channel: String = entry.channel,
+        source: String = entry.source,
     }
 }
 
@@ -266,31 +242,17 @@ impl Counter {
     }
 }
 
-/// A counter as it was when it was read.
-#[pyclass(frozen, get_all, module = "rusteron")]
-pub(crate) struct CounterSnapshot {
-    counter_id: i32,
-    type_id: i32,
-    value: i64,
-    label: String,
-    key: Vec<u8>,
-    registration_id: i64,
-    owner_id: i64,
-    reference_id: i64,
-}
-
-impl From<rust::CounterSnapshot> for CounterSnapshot {
-    fn from(counter: rust::CounterSnapshot) -> Self {
-        Self {
-            counter_id: counter.id,
-            type_id: counter.type_id,
-            value: counter.value,
-            label: counter.label,
-            key: counter.key.to_vec(),
-            registration_id: counter.registration_id,
-            owner_id: counter.owner_id,
-            reference_id: counter.reference_id,
-        }
+snapshot! {
+    /// A counter as it was when it was read.
+    CounterSnapshot of counter: rust::CounterSnapshot {
+        counter_id: i32 = counter.id,
+        type_id: i32 = counter.type_id,
+        value: i64 = counter.value,
+        label: String = counter.label,
+        key: Vec<u8> = counter.key.to_vec(),
+        registration_id: i64 = counter.registration_id,
+        owner_id: i64 = counter.owner_id,
+        reference_id: i64 = counter.reference_id,
     }
 }
 

@@ -13,9 +13,7 @@ use crate::cnc::CncFile;
 use crate::error;
 use crate::exit;
 use crate::settings::{each_setting, set_by_name};
-use crate::slot::DriverSlot;
-use crate::slot::{Close, Slot};
-use crate::values::py_bool;
+use crate::slot::{Close, DriverSlot, Slot, py_bool};
 
 /// Drivers that are open at the end of the interpreter are closed then, so that no directory is left behind.
 static DRIVERS: Mutex<Vec<Weak<DriverSlot>>> = Mutex::new(Vec::new());

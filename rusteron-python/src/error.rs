@@ -5,7 +5,7 @@ use std::fmt;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use rusteron_archive::ArchiveError;
-use rusteron_client::{Error, ErrorKind, OfferError, PollError};
+use rusteron_client::{Error, ErrorKind};
 
 use crate::exit;
 
@@ -56,15 +56,7 @@ fn class_of(kind: ErrorKind) -> &'static str {
     }
 }
 
-pub(crate) fn offer(error: OfferError) -> PyErr {
-    client(error)
-}
-
-pub(crate) fn poll(error: PollError) -> PyErr {
-    client(error)
-}
-
-pub(crate) fn archive(error: &ArchiveError) -> PyErr {
+pub(crate) fn archive(error: ArchiveError) -> PyErr {
     let kind = format!("{:?}", error.kind());
     let raised = exception("ArchiveError", &error.to_string(), &kind, error.code());
     let raised = with_close_cause(raised, error.close_cause());

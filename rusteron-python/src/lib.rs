@@ -23,6 +23,28 @@
 //! `kind` is the name of the Rust kind, and `code` Aeron's number. Results of offers are classes, because
 //! callers handle each in another way. `try_offer` is for loops, where an exception would cost several offers.
 
+/// A class with an attribute for each field, and its conversion from a Rust object.
+macro_rules! snapshot {
+    (
+        $(#[$doc:meta])*
+        $name:ident of $source:ident: $from:ty {
+            $($(#[$field_doc:meta])* $field:ident: $type:ty = $value:expr,)+
+        }
+    ) => {
+        $(#[$doc])*
+        #[pyclass(frozen, get_all, module = "rusteron")]
+        pub(crate) struct $name {
+            $($(#[$field_doc])* $field: $type,)+
+        }
+
+        impl From<$from> for $name {
+            fn from($source: $from) -> Self {
+                Self { $($field: $value,)+ }
+            }
+        }
+    };
+}
+
 mod archive;
 mod buffer;
 mod channel_uri;
@@ -39,7 +61,6 @@ mod replay_merge;
 mod settings;
 mod slot;
 mod subscription;
-mod values;
 mod wait;
 
 use pyo3::prelude::*;

@@ -17,34 +17,19 @@ use rusteron_client as rust;
 use crate::buffer::Buffer;
 use crate::error;
 
-/// The header of a message's last frame. It can be kept.
-#[pyclass(frozen, get_all, module = "rusteron")]
-pub(crate) struct Header {
-    session_id: i32,
-    stream_id: i32,
-    term_id: i32,
-    term_offset: i32,
-    frame_length: usize,
-    flags: u8,
-    reserved_value: i64,
-    position: i64,
-    /// The `correlation_id` of the message's `Image`. As `response-correlation-id`, it names the publisher to answer.
-    image_correlation_id: i64,
-}
-
-impl From<&rust::Header<'_>> for Header {
-    fn from(header: &rust::Header<'_>) -> Self {
-        Self {
-            session_id: header.session_id(),
-            stream_id: header.stream_id(),
-            term_id: header.term_id(),
-            term_offset: header.term_offset(),
-            frame_length: header.frame_length(),
-            flags: header.flags(),
-            reserved_value: header.reserved_value(),
-            position: header.position(),
-            image_correlation_id: header.image_correlation_id(),
-        }
+snapshot! {
+    /// The header of a message's last frame. It can be kept.
+    Header of header: &rust::Header<'_> {
+        session_id: i32 = header.session_id(),
+        stream_id: i32 = header.stream_id(),
+        term_id: i32 = header.term_id(),
+        term_offset: i32 = header.term_offset(),
+        frame_length: usize = header.frame_length(),
+        flags: u8 = header.flags(),
+        reserved_value: i64 = header.reserved_value(),
+        position: i64 = header.position(),
+        /// The `correlation_id` of the message's `Image`. As `response-correlation-id`, it names the publisher to answer.
+        image_correlation_id: i64 = header.image_correlation_id(),
     }
 }
 

@@ -19,12 +19,9 @@ use crate::slot::OwnedSlot;
 
 pub(crate) type SubscriptionSlot = OwnedSlot<rusteron_client::Subscription>;
 
-/// Returns whether a poll would find a message, or fail. Needs no GIL. `None`: another call uses the subscription.
-pub(crate) fn has_message(slot: &SubscriptionSlot) -> Option<bool> {
-    if slot.is_closed() {
-        return Some(true);
-    }
-    slot.peek(|subscription| {
+/// Returns whether a poll would find a message, or fail. Needs no GIL. False while another call uses the subscription.
+pub(crate) fn has_message(slot: &SubscriptionSlot) -> bool {
+    slot.is_closed_or(|subscription| {
         loop {
             let mut is_found = false;
             let look = |_: &[u8], _: &Header<'_>| {
@@ -127,7 +124,7 @@ fn run() {
         let mut ready = Vec::new();
         let mut index = 0;
         while let Some(request) = requests.waiting.get(index) {
-            if has_message(&request.slot).unwrap_or(false) {
+            if has_message(&request.slot) {
                 ready.push(requests.waiting.swap_remove(index));
             } else {
                 index += 1;

@@ -10,10 +10,9 @@ use crate::error;
 use crate::exit;
 use crate::message::Header;
 use crate::notifier::SubscriptionSlot;
-use crate::slot::Close;
-use crate::slot::{DriverSlot, Owned, OwnedSlot, Scope};
+use crate::settings::Seconds;
+use crate::slot::{Close, DriverSlot, Owned, OwnedSlot, Scope};
 use crate::subscription::poll_with;
-use crate::values::Seconds;
 use crate::wait::{self, Deadline};
 
 /// The slots that a merge has taken its session and its subscription from.
@@ -25,31 +24,11 @@ struct Lenders {
 }
 
 impl Lenders {
-    fn give_back(self, archive: rust::Archive, subscription: rusteron_client::Subscription) {
-        self.archive.put_back(Owned::from_parts(Arc::new(archive), self.archive_driver));
-        self.subscription.put_back(Owned::from_parts(subscription, self.subscription_driver));
-    }
-
-    /// Gives back nothing: the merge has closed both.
-    fn forget(&self) {
-        self.archive.close();
-        self.archive.release();
-        self.subscription.close();
-        self.subscription.release();
-    }
-}
-
-struct Parts {
-    archive: rust::Archive,
-    subscription: rusteron_client::Subscription,
-    lenders: Lenders,
-}
-
-impl Parts {
+    /// Takes session and subscription from their slots.
     fn take(
         archive: &Arc<OwnedSlot<Arc<rust::Archive>>>,
         subscription: &Arc<SubscriptionSlot>,
-    ) -> PyResult<Self> {
+    ) -> PyResult<(rust::Archive, rusteron_client::Subscription, Self)> {
         let (session, archive_driver) = archive.take()?.into_parts();
         let session = match Arc::try_unwrap(session) {
             Ok(session) => session,
@@ -67,13 +46,27 @@ impl Parts {
             }
         };
         let (taken, subscription_driver) = taken.into_parts();
-        let lenders = Lenders {
+        let lenders = Self {
             archive: Arc::clone(archive),
             subscription: Arc::clone(subscription),
             archive_driver,
             subscription_driver,
         };
-        Ok(Self { archive: session, subscription: taken, lenders })
+        Ok((session, taken, lenders))
+    }
+
+    fn give_back(&mut self, archive: rust::Archive, subscription: rusteron_client::Subscription) {
+        self.archive.put_back(Owned::from_parts(Arc::new(archive), self.archive_driver.take()));
+        let driver = self.subscription_driver.take();
+        self.subscription.put_back(Owned::from_parts(subscription, driver));
+    }
+
+    /// Gives back nothing: the merge has closed both.
+    fn forget(&self) {
+        self.archive.close();
+        self.archive.release();
+        self.subscription.close();
+        self.subscription.release();
     }
 }
 
@@ -87,14 +80,7 @@ impl Drop for Merge {
     fn drop(&mut self) {
         let Some(merge) = self.merge.take() else { return };
         match merge.into_parts() {
-            Ok((archive, subscription)) => {
-                self.lenders.archive.put_back(Owned::from_parts(
-                    Arc::new(archive),
-                    self.lenders.archive_driver.take(),
-                ));
-                let driver = self.lenders.subscription_driver.take();
-                self.lenders.subscription.put_back(Owned::from_parts(subscription, driver));
-            }
+            Ok((archive, subscription)) => self.lenders.give_back(archive, subscription),
             Err(error) => {
                 drop(error);
                 self.lenders.forget();
@@ -122,7 +108,7 @@ impl ReplayMerge {
         subscription: &Arc<SubscriptionSlot>,
         recording_id: i64,
     ) -> PyResult<Self> {
-        let Parts { archive, subscription, lenders } = Parts::take(archive, subscription)?;
+        let (archive, subscription, mut lenders) = Lenders::take(archive, subscription)?;
         match exit::detached(py, || builder.start(archive, subscription, recording_id)) {
             Ok(merge) => {
                 let merge = Merge { merge: Some(merge), lenders };
@@ -131,7 +117,7 @@ impl ReplayMerge {
             Err(refused) => {
                 let (error, archive, subscription) = refused.into_parts();
                 lenders.give_back(archive, subscription);
-                Err(error::archive(&error))
+                Err(error::archive(error))
             }
         }
     }
@@ -164,7 +150,7 @@ impl ReplayMerge {
         }
         let attempt = || {
             self.with(|merge| {
-                merge.do_work().map_err(|error| error::archive(&error))?;
+                merge.do_work().map_err(error::archive)?;
                 let Some(mut image) = merge.image() else { return Ok(None) };
                 let fragments = poll_with(
                     |handler| Ok(image.controlled_poll(handler, fragment_limit)),
@@ -178,13 +164,13 @@ impl ReplayMerge {
             })
         };
         // The merge itself has to be worked on, so each idle ends with an attempt.
-        wait::until(py, Deadline::after_optional(timeout), attempt, || true)
+        wait::until(py, None, Deadline::after_optional(timeout), attempt, || true)
             .map(|found| found.unwrap_or(0))
     }
 
     /// Works on the merge. Returns the number of steps.
     fn do_work(&self) -> PyResult<usize> {
-        self.with(|merge| merge.do_work().map_err(|error| error::archive(&error)))
+        self.with(|merge| merge.do_work().map_err(error::archive))
     }
 
     /// True if the replay has caught up, and the stream is the live stream now.

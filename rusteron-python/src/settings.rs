@@ -3,12 +3,29 @@
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyFloat, PyInt};
 use rusteron_client::IdleStrategyKind;
 use rusteron_media_driver::{InferableBoolean, ThreadingMode};
 
 use crate::error;
-use crate::values::Seconds;
+
+/// A duration: a number of seconds, or a `datetime.timedelta`.
+pub(crate) struct Seconds(pub(crate) Duration);
+
+impl<'py> FromPyObject<'_, 'py> for Seconds {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let is_number = object.is_instance_of::<PyFloat>() || object.is_instance_of::<PyInt>();
+        if !is_number {
+            return object.extract().map(Self);
+        }
+        let seconds: f64 = object.extract()?;
+        let duration = Duration::try_from_secs_f64(seconds)
+            .map_err(|reason| error::invalid(&format!("{seconds} seconds: {reason}")))?;
+        Ok(Self(duration))
+    }
+}
 
 /// A value of a setting.
 pub(crate) trait Setting: Sized {

@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
 use pyo3::prelude::*;
+use rusteron_client as client;
+use rusteron_client::{OfferError, OfferedBatch};
 use rusteron_core::ffi::Process;
 use rusteron_media_driver as driver;
 
@@ -30,7 +32,7 @@ pub(crate) trait Close: Send + Sync {
 /// A call that finds the handle in use raises an error instead of waiting. It would wait with the GIL, which the other
 /// call may need. The lock itself is held longer than a moment only by such a call.
 pub(crate) struct Slot<T: Send> {
-    noun: &'static str,
+    pub(crate) noun: &'static str,
     process: Process,
     is_busy: AtomicBool,
     is_closing: AtomicBool,
@@ -69,13 +71,18 @@ impl<T: Send> Slot<T> {
     }
 
     /// Passes the handle to a short function that needs no GIL; `None` if the handle is in use or closed.
-    pub(crate) fn peek<R>(&self, function: impl FnOnce(&mut T) -> R) -> Option<R> {
+    fn peek<R>(&self, function: impl FnOnce(&mut T) -> R) -> Option<R> {
         let mut value = match self.value.try_lock() {
             Ok(value) => value,
             Err(TryLockError::Poisoned(value)) => value.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
         value.as_mut().map(function)
+    }
+
+    /// Returns whether a wait for the handle is over: because the handle is closed, or the function says so. Needs no GIL.
+    pub(crate) fn is_closed_or(&self, function: impl FnOnce(&mut T) -> bool) -> bool {
+        self.is_closed() || self.peek(function).unwrap_or(false)
     }
 
     /// Makes calls of other threads raise `InUse`, until `release`.
@@ -215,6 +222,57 @@ impl<T> Owned<T> {
 
 pub(crate) type OwnedSlot<T> = Slot<Owned<T>>;
 
+/// A Rust publication of either kind. Claims hold a shared one, and offers go on meanwhile.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it stays in its slot, and an offer looks it up once"
+)]
+pub(crate) enum AnyPublication {
+    Shared(Arc<client::Publication>),
+    Exclusive(client::ExclusivePublication),
+}
+
+impl Deref for AnyPublication {
+    type Target = client::PublicationHandle;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Shared(publication) => publication,
+            Self::Exclusive(publication) => publication,
+        }
+    }
+}
+
+impl AnyPublication {
+    pub(crate) fn offer(&mut self, message: &[u8]) -> Result<i64, OfferError> {
+        match self {
+            Self::Shared(publication) => publication.offer(message),
+            Self::Exclusive(publication) => publication.offer(message),
+        }
+    }
+
+    pub(crate) fn offer_batch(&mut self, messages: &[&[u8]]) -> OfferedBatch {
+        match self {
+            Self::Shared(publication) => publication.offer_batch(messages),
+            Self::Exclusive(publication) => publication.offer_batch(messages),
+        }
+    }
+
+    pub(crate) fn position(&self) -> Result<i64, OfferError> {
+        match self {
+            Self::Shared(publication) => publication.position(),
+            Self::Exclusive(publication) => publication.position(),
+        }
+    }
+
+    pub(crate) fn available_window(&self) -> Result<usize, OfferError> {
+        match self {
+            Self::Shared(publication) => publication.available_window(),
+            Self::Exclusive(publication) => publication.available_window(),
+        }
+    }
+}
+
 /// The handles of one client: they are closed with it.
 #[derive(Clone)]
 pub(crate) struct Scope {
@@ -267,4 +325,9 @@ impl Scope {
             handle.close();
         }
     }
+}
+
+/// Writes a boolean as `repr` shows it.
+pub(crate) fn py_bool(value: bool) -> &'static str {
+    if value { "True" } else { "False" }
 }

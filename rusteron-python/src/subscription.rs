@@ -20,10 +20,8 @@ use crate::error;
 use crate::exit;
 use crate::message::{Header, MessageView};
 use crate::notifier::{self, SubscriptionSlot, Waiter, has_message};
-use crate::slot::Close;
-use crate::slot::Scope;
-use crate::values::Seconds;
-use crate::values::py_bool;
+use crate::settings::Seconds;
+use crate::slot::{Close, Owned, Scope, py_bool};
 use crate::wait::{self, Deadline, Idle};
 
 /// Fragments that a batch polls at a time. The publisher learns after each poll how far it may write.
@@ -115,7 +113,7 @@ impl Subscription {
             let mut subscription = self.slot.enter()?;
             poll_with(
                 |handler| {
-                    subscription.controlled_poll(handler, fragment_limit).map_err(error::poll)
+                    subscription.controlled_poll(handler, fragment_limit).map_err(error::client)
                 },
                 &mut handler,
             )
@@ -123,29 +121,14 @@ impl Subscription {
         if timeout.is_none() {
             return attempt();
         }
-        let slot = Arc::clone(&self.slot);
-        let found = wait::until_with(
+        let found = wait::until(
             py,
-            idle.unwrap_or_default(),
+            idle,
             Deadline::after_optional(timeout),
             || attempt().map(|fragments| (fragments > 0).then_some(fragments)),
-            move || has_message(&slot).unwrap_or(false),
+            || has_message(&self.slot),
         )?;
         Ok(found.unwrap_or(0))
-    }
-
-    /// Takes one message, if there is one.
-    fn take_one<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let mut subscription = self.slot.enter()?;
-        let mut taken = None;
-        loop {
-            let take =
-                |message: &[u8], _: &rust::Header<'_>| taken = Some(PyBytes::new(py, message));
-            let fragments = subscription.poll(take, 1).map_err(error::poll)?;
-            if taken.is_some() || fragments == 0 {
-                return Ok(taken);
-            }
-        }
     }
 
     /// Waits for one message. `None`: the time is over, or the subscription is closed.
@@ -155,13 +138,8 @@ impl Subscription {
         deadline: Deadline,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         self.slot.check_process()?;
-        let slot = Arc::clone(&self.slot);
-        let outcome = wait::until(
-            py,
-            deadline,
-            || self.take_one(py),
-            move || has_message(&slot).unwrap_or(false),
-        );
+        let outcome =
+            wait::until(py, None, deadline, || self._take_one(py), || has_message(&self.slot));
         match outcome {
             Err(raised) if error::is_closed(py, &raised) => Ok(None),
             outcome => outcome,
@@ -292,7 +270,7 @@ impl Subscription {
                     Ok(0) => break,
                     Ok(_) => {}
                     Err(_) if count > 0 => break,
-                    Err(reason) => return Err(error::poll(reason)),
+                    Err(reason) => return Err(error::client(reason)),
                 }
             }
             match too_long {
@@ -302,14 +280,10 @@ impl Subscription {
                 _ => Ok((count > 0).then_some(count)),
             }
         };
-        let slot = Arc::clone(&self.slot);
-        let count = wait::until_with(
-            py,
-            idle_strategy.unwrap_or_default(),
-            Deadline::after_optional(timeout),
-            attempt,
-            move || has_message(&slot).unwrap_or(false),
-        )?;
+        let count =
+            wait::until(py, idle_strategy, Deadline::after_optional(timeout), attempt, || {
+                has_message(&self.slot)
+            })?;
         Ok(count.unwrap_or(0))
     }
 
@@ -332,9 +306,18 @@ impl Subscription {
         exit::call(&module.getattr("messages")?, (slf,)).map(Bound::unbind)
     }
 
-    /// Takes one message, or returns `None`. For `rusteron._asyncio`.
+    /// Takes one message, or returns `None`.
     fn _take_one<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        self.take_one(py)
+        let mut subscription = self.slot.enter()?;
+        let mut taken = None;
+        loop {
+            let take =
+                |message: &[u8], _: &rust::Header<'_>| taken = Some(PyBytes::new(py, message));
+            let fragments = subscription.poll(take, 1).map_err(error::client)?;
+            if taken.is_some() || fragments == 0 {
+                return Ok(taken);
+            }
+        }
     }
 
     /// Has `callback()` called once, by another thread, when there is a message. For `rusteron._asyncio`.
@@ -350,27 +333,11 @@ impl Subscription {
 
     /// Waits until a publisher is connected, without the GIL. Raises `TimedOut` after `timeout` seconds.
     fn await_connected(&self, py: Python<'_>, timeout: Seconds) -> PyResult<()> {
-        let attempt = || {
-            let subscription = self.slot.enter()?;
-            if subscription.is_closed() {
-                return Err(error::closed("subscription"));
-            }
-            Ok(subscription.is_connected().then_some(()))
+        let look = |subscription: &Owned<rust::Subscription>| {
+            (!subscription.is_closed()).then(|| subscription.is_connected())
         };
-        let slot = Arc::clone(&self.slot);
-        let ready = move || {
-            slot.is_closed()
-                || slot
-                    .peek(|subscription| subscription.is_connected() || subscription.is_closed())
-                    .unwrap_or(false)
-        };
-        wait::until(py, Deadline::after(timeout.0), attempt, ready)?.ok_or_else(|| {
-            let text = format!(
-                "{} stream {}: no publisher for {:?}",
-                self.channel, self.stream_id, timeout.0
-            );
-            error::timed_out(&text, "NotConnected")
-        })
+        let failure = format!("{} stream {}: no publisher", self.channel, self.stream_id);
+        wait::connected(py, &self.slot, timeout, look, &failure)
     }
 
     /// True if a publisher is connected.
@@ -462,37 +429,20 @@ impl Messages {
     }
 }
 
-/// A publisher of a subscription, as it was when it was listed.
-#[pyclass(frozen, get_all, module = "rusteron")]
-pub(crate) struct Image {
-    session_id: i32,
-    correlation_id: i64,
-    source_identity: String,
-    join_position: i64,
-    position: i64,
-    initial_term_id: i32,
-    term_buffer_length: usize,
-    mtu_length: usize,
-    subscriber_position_id: i32,
-    is_end_of_stream: bool,
-    is_closed: bool,
-}
-
-impl From<&rust::Image<'_>> for Image {
-    fn from(image: &rust::Image<'_>) -> Self {
-        Self {
-            session_id: image.session_id(),
-            correlation_id: image.correlation_id(),
-            source_identity: image.source_identity().into_owned(),
-            join_position: image.join_position(),
-            position: image.position(),
-            initial_term_id: image.initial_term_id(),
-            term_buffer_length: image.term_buffer_length(),
-            mtu_length: image.mtu_length(),
-            subscriber_position_id: image.subscriber_position_id(),
-            is_end_of_stream: image.is_end_of_stream(),
-            is_closed: image.is_closed(),
-        }
+snapshot! {
+    /// A publisher of a subscription, as it was when it was listed.
+    Image of image: &rust::Image<'_> {
+        session_id: i32 = image.session_id(),
+        correlation_id: i64 = image.correlation_id(),
+        source_identity: String = image.source_identity().into_owned(),
+        join_position: i64 = image.join_position(),
+        position: i64 = image.position(),
+        initial_term_id: i32 = image.initial_term_id(),
+        term_buffer_length: usize = image.term_buffer_length(),
+        mtu_length: usize = image.mtu_length(),
+        subscriber_position_id: i32 = image.subscriber_position_id(),
+        is_end_of_stream: bool = image.is_end_of_stream(),
+        is_closed: bool = image.is_closed(),
     }
 }
 

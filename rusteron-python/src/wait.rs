@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 use rusteron_client::{AnyIdleStrategy, IdleStrategy, IdleStrategyKind};
 
-use crate::exit;
-use crate::settings::Setting;
-use crate::values::Seconds;
+use crate::settings::{Seconds, Setting};
+use crate::slot::Slot;
+use crate::{error, exit};
 
 /// After this time, a wait lets Python handle signals, such as that of Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(50);
@@ -56,21 +56,11 @@ impl Deadline {
     }
 }
 
-/// As `until_with`, backing off.
+/// Attempts something with the GIL, until it succeeds or the deadline has passed. Between two attempts, idles without the
+/// GIL until `is_ready`, or until Python has to handle signals. Backs off unless there is another idle strategy.
 pub(crate) fn until<T>(
     py: Python<'_>,
-    deadline: Deadline,
-    attempt: impl FnMut() -> PyResult<Option<T>>,
-    is_ready: impl FnMut() -> bool + Send,
-) -> PyResult<Option<T>> {
-    until_with(py, Idle::default(), deadline, attempt, is_ready)
-}
-
-/// Attempts something with the GIL, until it succeeds or the deadline has passed. Between two attempts, idles without the
-/// GIL until `is_ready`, or until Python has to handle signals.
-pub(crate) fn until_with<T>(
-    py: Python<'_>,
-    strategy: Idle,
+    strategy: Option<Idle>,
     deadline: Deadline,
     mut attempt: impl FnMut() -> PyResult<Option<T>>,
     mut is_ready: impl FnMut() -> bool + Send,
@@ -83,7 +73,7 @@ pub(crate) fn until_with<T>(
         if deadline.has_passed() {
             return Ok(None);
         }
-        let idle = idle.get_or_insert_with(|| strategy.0.new_strategy());
+        let idle = idle.get_or_insert_with(|| strategy.unwrap_or_default().0.new_strategy());
         exit::detached(py, || {
             let signals = Instant::now() + SIGNALS;
             loop {
@@ -95,6 +85,24 @@ pub(crate) fn until_with<T>(
         });
         py.check_signals()?;
     }
+}
+
+/// Waits until a handle is connected. `look` returns whether it is, and `None` if it is closed. `failure` describes that
+/// it is not.
+pub(crate) fn connected<T: Send>(
+    py: Python<'_>,
+    slot: &Slot<T>,
+    timeout: Seconds,
+    look: impl Fn(&T) -> Option<bool> + Sync,
+    failure: &str,
+) -> PyResult<()> {
+    let attempt = || match look(&*slot.enter()?) {
+        Some(is_connected) => Ok(is_connected.then_some(())),
+        None => Err(error::closed(slot.noun)),
+    };
+    let is_ready = || slot.is_closed_or(|handle| look(handle).unwrap_or(true));
+    until(py, None, Deadline::after(timeout.0), attempt, is_ready)?
+        .ok_or_else(|| error::timed_out(&format!("{failure} for {:?}", timeout.0), "NotConnected"))
 }
 
 /// Waits for the outcome of a request, without the GIL.

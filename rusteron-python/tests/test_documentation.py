@@ -47,6 +47,7 @@ def public_names(item):
 def test_stubs_name_what_exists():
     module = ast.parse(STUBS.read_text())
     stubs = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
+    del stubs["_Scoped"]
     classes = {name: item for name, item in vars(rusteron).items() if inspect.isclass(item)}
     assert stubs.keys() == classes.keys()
     for name, item in classes.items():

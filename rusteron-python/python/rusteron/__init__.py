@@ -11,44 +11,8 @@ b'hello'
 
 import enum as _enum
 
-from ._errors import (
-    AdminAction,
-    ArchiveError,
-    BackPressured,
-    Closed,
-    DriverTimeout,
-    Error,
-    InUse,
-    InvalidArgument,
-    MaxPositionExceeded,
-    MessageExpired,
-    NotConnected,
-    OfferError,
-    TimedOut,
-    Unblocked,
-)
-from ._rusteron import (
-    AERON_VERSION,
-    Aeron,
-    Archive,
-    ChannelUri,
-    Claim,
-    CncFile,
-    Counter,
-    CountersReader,
-    CounterSnapshot,
-    ErrorLogEntry,
-    ExclusivePublication,
-    Header,
-    Image,
-    LossReportEntry,
-    MediaDriver,
-    MessageView,
-    Publication,
-    RecordingDescriptor,
-    ReplayMerge,
-    Subscription,
-)
+from ._errors import *
+from ._rusteron import *
 
 
 class Action(_enum.IntEnum):
@@ -62,42 +26,3 @@ class Action(_enum.IntEnum):
     """Tell the publisher now that the messages so far are consumed, and go on."""
     CONTINUE = 4
     """Go on. ``None`` means the same."""
-
-
-__all__ = [
-    "AERON_VERSION",
-    "Action",
-    "AdminAction",
-    "Aeron",
-    "Archive",
-    "ArchiveError",
-    "BackPressured",
-    "ChannelUri",
-    "Claim",
-    "Closed",
-    "CncFile",
-    "Counter",
-    "CounterSnapshot",
-    "CountersReader",
-    "DriverTimeout",
-    "Error",
-    "ErrorLogEntry",
-    "ExclusivePublication",
-    "Header",
-    "Image",
-    "InUse",
-    "InvalidArgument",
-    "LossReportEntry",
-    "MaxPositionExceeded",
-    "MediaDriver",
-    "MessageExpired",
-    "MessageView",
-    "NotConnected",
-    "OfferError",
-    "Publication",
-    "RecordingDescriptor",
-    "ReplayMerge",
-    "Subscription",
-    "TimedOut",
-    "Unblocked",
-]
