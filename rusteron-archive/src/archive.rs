@@ -32,7 +32,6 @@ pub use replication::ReplicationParams;
 pub(crate) use replication::with_raw;
 
 use std::ffi::{c_char, c_int};
-use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -393,12 +392,4 @@ impl Drop for Archive {
     }
 }
 
-impl fmt::Debug for Archive {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Archive")
-            .field("archive_id", &self.archive_id())
-            .field("control_session_id", &self.control_session_id)
-            .field("is_connected", &self.is_connected())
-            .finish()
-    }
-}
+rusteron_core::impl_debug!(Archive: archive_id(), control_session_id, is_connected());
