@@ -5,7 +5,8 @@ use std::fmt::Display;
 use std::io::IoSlice;
 
 use rusteron_client::{
-    ChannelUri, Error, OfferError, Parameter, Position, Publisher, Registration, Resource,
+    ChannelUri, Error, ErrorKind, OfferError, Parameter, Position, Publisher, Registration,
+    Resource,
 };
 use rusteron_core::channel::{AsChannel, ChannelUse};
 
@@ -59,6 +60,16 @@ pub(crate) fn poll_or_request<R: Resource>(
         *pending = Some(registration);
     }
     Ok(added)
+}
+
+/// Returns whether a request to the media driver may succeed if it is repeated.
+pub(crate) fn is_temporary(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::ResourceTemporarilyUnavailable
+            | ErrorKind::BufferFull
+            | ErrorKind::DriverBufferFull
+    )
 }
 
 /// The most parts, with the header, that are offered without allocating.

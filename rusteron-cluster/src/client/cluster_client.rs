@@ -11,8 +11,7 @@ use crate::client::async_connect::AsyncConnect;
 use crate::client::cluster_egress::ClusterEgress;
 use crate::client::context::ClusterContext;
 use crate::client::egress::Egress;
-use crate::client::ingress::Ingress;
-use crate::client::ingress_publication::IngressClaim;
+use crate::client::ingress::{Ingress, IngressClaim};
 use crate::client::session::ClusterState;
 use crate::error::Result;
 #[cfg(doc)]

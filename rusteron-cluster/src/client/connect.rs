@@ -25,12 +25,11 @@ use rusteron_client::{ChannelUri, Error, ErrorKind, Media, OfferError, PollError
 use crate::client::context::{ClusterContext, CredentialsSupplier};
 use crate::client::egress::EventCode;
 use crate::client::endpoints::IngressEndpoints;
-use crate::client::ingress_publication::is_temporary;
 use crate::codec::{
     ChallengeResponse, Message, MessageHeader, SCHEMA_ID, SessionConnectRequest, SessionEvent,
 };
 use crate::error::{ClusterError, ClusterErrorKind, Result};
-use crate::stream::ingress_channel;
+use crate::stream::{ingress_channel, is_temporary};
 
 /// The version of the client's protocol, 0.3.0. The cluster compares the major number.
 const PROTOCOL_VERSION: i32 = 3 << 8;

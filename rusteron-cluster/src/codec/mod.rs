@@ -11,7 +11,6 @@
 mod fields;
 #[cfg(feature = "service")]
 pub mod mark_file;
-mod message_table;
 mod messages;
 #[cfg(feature = "service")]
 pub mod recording_log;

@@ -9,8 +9,7 @@ use crate::codec;
 use crate::service::ack_ledger::send_all;
 use crate::service::client_session::ClientSession;
 use crate::service::error::{NotSent, ServiceError, ServiceResult, TerminationCause};
-use crate::service::message_claim::MessageClaim;
-use crate::service::network::Network;
+use crate::service::network::{Claim, Network};
 use crate::service::session::{HEADER_LENGTH, SessionInfo, Sessions};
 use crate::service::types::{ClusterTimeUnit, Role};
 
@@ -340,6 +339,59 @@ fn check(name: &str, value: i64) -> ServiceResult {
         _ => Ok(()),
     }
 }
+
+/// A range claimed for one message to the services of the cluster.
+///
+/// A claim dereferences to the message's bytes. Commit it: dropping a claim aborts it, and the
+/// message is lost on this member only.
+#[must_use = "dropping a claim aborts it"]
+pub struct MessageClaim<'a> {
+    claim: Claim<'a>,
+}
+
+impl<'a> MessageClaim<'a> {
+    /// `claim` is at least as long as the header.
+    pub(crate) fn new(mut claim: Claim<'a>, header: &[u8; HEADER_LENGTH]) -> Self {
+        claim[..HEADER_LENGTH].copy_from_slice(header);
+        Self { claim }
+    }
+
+    /// Sends the message.
+    ///
+    /// # Errors
+    /// [`OfferError::Unblocked`](rusteron_client::OfferError::Unblocked) if the claim was held for so
+    /// long that the media driver has unblocked its range.
+    pub fn commit(self) -> Result<(), NotSent> {
+        match self.claim {
+            Claim::Published(claim) => claim.commit()?,
+            Claim::Recorded { bytes, network } => network.offer(&[IoSlice::new(&bytes)])?,
+        };
+        Ok(())
+    }
+
+    /// Aborts the claim.
+    pub fn abort(self) {
+        if let Claim::Published(claim) = self.claim {
+            claim.abort();
+        }
+    }
+}
+
+impl Deref for MessageClaim<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.claim[HEADER_LENGTH..]
+    }
+}
+
+impl DerefMut for MessageClaim<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.claim[HEADER_LENGTH..]
+    }
+}
+
+rusteron_core::impl_debug!(MessageClaim<'_>: len());
 
 /// The part of a container's state that its service sees.
 #[derive(Debug)]

@@ -59,7 +59,7 @@ const LIVENESS_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct MarkFile {
     map: MappedFile,
     errors: Mutex<ErrorLog>,
-    path: PathBuf,
+    reservation: Reservation,
 }
 
 /// The mark files of this process.
@@ -111,8 +111,8 @@ impl MarkFile {
             Err(error) => return Err(file_error("write the mark file", &path, &error)),
         };
         let errors = Mutex::new(ErrorLog::new(HEADER_LENGTH..errors_end));
-        // From here on, dropping the mark file gives it back.
-        let mark_file = Self { map, errors, path: reservation.keep() };
+        // From here on, dropping the mark file marks it as ended.
+        let mark_file = Self { map, errors, reservation };
         let cluster_dir = make_dir(context.cluster_dir())?;
         let link = cluster_dir.join(format!("{name}.lnk"));
         let linked = replace_link(&link, (dir != cluster_dir).then_some(&dir));
@@ -140,7 +140,7 @@ impl MarkFile {
     pub fn record_error(&self, error: &str) {
         let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         if !errors.record(&self.map, now(), error) {
-            log::error!("the error log of {} is full: {error}", self.path.display());
+            log::error!("the error log of {} is full: {error}", self.path().display());
         }
     }
 
@@ -152,7 +152,7 @@ impl MarkFile {
 
     /// Returns the path of the file.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.reservation.0
     }
 
     fn store_activity(&self, timestamp: i64) {
@@ -167,7 +167,6 @@ impl MarkFile {
 impl Drop for MarkFile {
     fn drop(&mut self) {
         self.store_activity(ENDED);
-        drop(Reservation(Some(std::mem::take(&mut self.path))));
     }
 }
 
@@ -377,25 +376,19 @@ fn now() -> i64 {
 }
 
 /// The right to use a mark file in this process. Dropping it gives the right back.
-struct Reservation(Option<PathBuf>);
+#[derive(Debug)]
+struct Reservation(PathBuf);
 
 impl Reservation {
     fn new(path: &Path) -> Option<Self> {
         let mut active = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
-        active.insert(path.to_owned()).then(|| Self(Some(path.to_owned())))
-    }
-
-    /// Leaves the right to the mark file.
-    fn keep(mut self) -> PathBuf {
-        self.0.take().unwrap_or_default()
+        active.insert(path.to_owned()).then(|| Self(path.to_owned()))
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        if let Some(path) = &self.0 {
-            ACTIVE.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
-        }
+        ACTIVE.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
     }
 }
 

@@ -2,19 +2,20 @@
 
 use std::fmt::Display;
 use std::io::IoSlice;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Instant;
 
 use rusteron_archive::{Archive, ArchiveError, RecordingPos, ReplayParams, SourceLocation};
 use rusteron_client::{
-    Aeron, ExclusivePublication, OfferError, Position, Publication, Subscription, UncheckedChannel,
+    Aeron, BufferClaim, ExclusivePublication, OfferError, Position, Publication, Subscription,
+    UncheckedChannel,
 };
 
 use crate::service::context::ServiceContext;
 use crate::service::counters::Monitor;
 use crate::service::error::TerminationCause;
 use crate::service::mark_file::MarkFile;
-use crate::service::message_claim::Claim;
 use crate::service::snapshot_reader::{OnMessage, SnapshotSource};
 use crate::service::snapshot_writer::{SnapshotError, SnapshotSink};
 use crate::service::ticker::Ticker;
@@ -60,6 +61,34 @@ pub(crate) trait Network {
     /// Returns the Aeron client, if there is one.
     fn aeron(&self) -> Option<&Aeron> {
         None
+    }
+}
+
+/// A range for a message to the consensus module.
+pub(crate) enum Claim<'a> {
+    /// In the log buffer of a publication.
+    Published(BufferClaim<'a>),
+    /// In memory. The network gets the message when the claim is committed.
+    Recorded { bytes: Vec<u8>, network: &'a mut dyn Network },
+}
+
+impl Deref for Claim<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Published(claim) => claim,
+            Self::Recorded { bytes, .. } => bytes,
+        }
+    }
+}
+
+impl DerefMut for Claim<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Published(claim) => claim,
+            Self::Recorded { bytes, .. } => bytes,
+        }
     }
 }
 

@@ -8,8 +8,7 @@ use rusteron_client::{Error, OfferError, Position, Publication};
 
 use crate::codec::{self, MessageHeader};
 use crate::service::error::TerminationCause;
-use crate::service::message_claim::Claim;
-use crate::service::network::{Network, SnapshotContent};
+use crate::service::network::{Claim, Network, SnapshotContent};
 use crate::service::snapshot_writer::{SnapshotError, SnapshotSink};
 
 /// Takes messages of the container, and does as the script says.

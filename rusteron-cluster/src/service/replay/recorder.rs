@@ -7,8 +7,7 @@ use rusteron_client::{Action, Error, OfferError, Position, Publication};
 
 use crate::codec::{Message, MessageHeader};
 use crate::service::error::TerminationCause;
-use crate::service::message_claim::Claim;
-use crate::service::network::{Network, SnapshotContent};
+use crate::service::network::{Claim, Network, SnapshotContent};
 use crate::service::session::HEADER_LENGTH;
 use crate::service::snapshot_reader::{OnMessage, SnapshotSource};
 use crate::service::snapshot_writer::{SnapshotError, SnapshotSink};
