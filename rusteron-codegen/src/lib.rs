@@ -51,16 +51,11 @@ pub fn generate(prefix: &str, header: &str) -> Result<(), String> {
     let table = Table::parse(&read(table_path)?)
         .map_err(|problems| format!("settings.txt:\n{problems}"))?;
     let declared = header::declared(&read(&header_path)?);
-    let wrapped = methods::wrapped(&table, prefix);
+    let (methods, wrapped) = methods::methods(&table, prefix);
     let crate_name = variable("CARGO_PKG_NAME")?.replace('-', "_");
     let out = PathBuf::from(variable("OUT_DIR")?);
     for (name, text) in [
-        (
-            "settings.rs",
-            methods::methods(&table, prefix)
-                + "\n"
-                + &lists::macro_of_settings(&table, &crate_name),
-        ),
+        ("settings.rs", methods + "\n" + &lists::macro_of_settings(&table, &crate_name)),
         ("variables.rs", lists::settings(&table)),
         ("coverage.rs", format!("(&{declared:?}, &{wrapped:?})\n")),
     ] {

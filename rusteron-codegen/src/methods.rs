@@ -9,8 +9,10 @@ const GET: &str = "`as_ptr` points to a live context, which C only reads here.";
 const VALID: &str =
     "C's string stays as it is until a setter, which needs `&mut self`, or the end of the context.";
 
-/// Returns the `impl` block of `Context`. `prefix` is that of the C functions, such as `aeron_context`.
-pub(crate) fn methods(table: &Table, prefix: &str) -> String {
+/// Returns the `impl` block of `Context`, and the functions of C that it calls. `prefix` is that of the C functions, such
+/// as `aeron_context`.
+pub(crate) fn methods(table: &Table, prefix: &str) -> (String, Vec<String>) {
+    let mut functions = Vec::new();
     // C's types differ between settings, and conversions are written for all of them.
     let mut out =
         "#[allow(clippy::unnecessary_cast, clippy::useless_conversion)]\nimpl Context {\n"
@@ -20,22 +22,13 @@ pub(crate) fn methods(table: &Table, prefix: &str) -> String {
             let function =
                 format!("{prefix}_set_{}", setting.c_name.as_deref().unwrap_or_default());
             out += &method(setting, &function, true, &setter(setting, &function));
+            functions.push(function);
         }
         let function = format!("{prefix}_get_{}", setting.c_getter());
         out += &method(setting, &function, false, &getter(setting, &function));
+        functions.push(function);
     }
-    out + "}\n"
-}
-
-/// The functions of C that the methods call.
-pub(crate) fn wrapped(table: &Table, prefix: &str) -> Vec<String> {
-    let settings = table.0.iter().filter(|setting| setting.is_generated());
-    let functions = settings.flat_map(|setting| {
-        let setter = setting.c_name.as_ref().filter(|_| !setting.setter_by_hand);
-        let setter = setter.map(|name| format!("{prefix}_set_{name}"));
-        setter.into_iter().chain([format!("{prefix}_get_{}", setting.c_getter())])
-    });
-    functions.collect()
+    (out + "}\n", functions)
 }
 
 fn method(setting: &Setting, function: &str, is_setter: bool, code: &str) -> String {
@@ -211,7 +204,7 @@ mod tests {
     /// The signature and the lines of a method of a setting.
     fn methods_of(row: &str) -> String {
         let table = Table::parse(&format!("{row}\n  Text.")).expect("a table");
-        methods(&table, "tiny").replace("\n        ", " ")
+        methods(&table, "tiny").0.replace("\n        ", " ")
     }
 
     #[test]

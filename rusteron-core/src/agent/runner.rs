@@ -67,7 +67,7 @@ use crate::panic;
 #[must_use = "the agent ends when this is dropped"]
 pub struct AgentRunner {
     /// `None` once the thread has been joined.
-    thread: Option<JoinHandle<std::result::Result<(), RunnerError>>>,
+    thread: Option<JoinHandle<Result<(), RunnerError>>>,
     role_name: String,
     shutdown: ShutdownSignal,
     error_count: Arc<AtomicU64>,
@@ -170,7 +170,7 @@ impl AgentRunner {
     /// - the [`RunnerError`] with which the agent ended, now or before;
     /// - [`RunnerError::JoinedByItself`] and [`RunnerError::CalledFromConductor`] without waiting,
     ///   on a thread that cannot wait for the agent.
-    pub fn close(mut self) -> std::result::Result<(), RunnerError> {
+    pub fn close(mut self) -> Result<(), RunnerError> {
         self.signal();
         self.join_thread()
     }
@@ -182,7 +182,7 @@ impl AgentRunner {
     /// - the [`RunnerError`] with which the agent ended;
     /// - [`RunnerError::JoinedByItself`] and [`RunnerError::CalledFromConductor`] without waiting,
     ///   on a thread that cannot wait for the agent. These tell the agent to end, too.
-    pub fn join(mut self) -> std::result::Result<(), RunnerError> {
+    pub fn join(mut self) -> Result<(), RunnerError> {
         self.join_thread()
     }
 
@@ -194,7 +194,7 @@ impl AgentRunner {
         }
     }
 
-    fn join_thread(&mut self) -> std::result::Result<(), RunnerError> {
+    fn join_thread(&mut self) -> Result<(), RunnerError> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
         if !self.process.is_current() {
             std::mem::forget(thread); // there is nothing to detach
@@ -266,7 +266,7 @@ struct DutyCycle<A, I> {
 }
 
 impl<A: Agent, I: IdleStrategy> DutyCycle<A, I> {
-    fn run(mut self) -> std::result::Result<(), RunnerError> {
+    fn run(mut self) -> Result<(), RunnerError> {
         let worked = self.step(Self::start_and_work);
         // Before the close, so that the other runners of the signal close at the same time.
         self.shutdown.signal();
@@ -280,17 +280,14 @@ impl<A: Agent, I: IdleStrategy> DutyCycle<A, I> {
     }
 
     /// Runs a step of the agent's life, after which the next step follows in any case.
-    fn step(
-        &mut self,
-        step: fn(&mut Self) -> std::result::Result<(), AgentError>,
-    ) -> std::result::Result<(), RunnerError> {
+    fn step(&mut self, step: fn(&mut Self) -> Result<(), AgentError>) -> Result<(), RunnerError> {
         match panic::catch(|| step(self)) {
             Ok(outcome) => outcome.map_err(RunnerError::Failed),
             Err(message) => Err(panicked(&self.role_name, &self.error_count, message)),
         }
     }
 
-    fn start_and_work(&mut self) -> std::result::Result<(), AgentError> {
+    fn start_and_work(&mut self) -> Result<(), AgentError> {
         if let Err(error) = self.agent.on_start() {
             return self.end_by(error);
         }
@@ -310,12 +307,12 @@ impl<A: Agent, I: IdleStrategy> DutyCycle<A, I> {
         Ok(())
     }
 
-    fn close(&mut self) -> std::result::Result<(), AgentError> {
+    fn close(&mut self) -> Result<(), AgentError> {
         self.agent.on_close().or_else(|error| self.end_by(error))
     }
 
     /// Ends the step with an error, unless it is a request to end.
-    fn end_by(&mut self, error: AgentError) -> std::result::Result<(), AgentError> {
+    fn end_by(&mut self, error: AgentError) -> Result<(), AgentError> {
         if error.is_termination() {
             return Ok(());
         }
