@@ -12,8 +12,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use libfuzzer_sys::fuzz_target;
 use rusteron_client::{CncFile, SystemCounter, request_driver_termination};
 use rusteron_fuzz::cnc;
-use rusteron_fuzz::input::Input;
-use rusteron_fuzz::patch::patch;
+use rusteron_fuzz::input::{Input, patch};
 use rusteron_fuzz::stage::work_dir;
 use rusteron_media_driver::is_driver_active;
 

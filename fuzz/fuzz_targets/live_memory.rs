@@ -19,8 +19,7 @@ use libfuzzer_sys::fuzz_target;
 use rusteron_client::{
     Aeron, Context, Counter, ExclusivePublication, Publication, Publisher, Subscription,
 };
-use rusteron_fuzz::input::Input;
-use rusteron_fuzz::patch::patch;
+use rusteron_fuzz::input::{Input, patch};
 use rusteron_fuzz::polls;
 use rusteron_fuzz::stage::Stage;
 

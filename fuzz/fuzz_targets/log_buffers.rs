@@ -6,16 +6,23 @@
 
 #![no_main]
 
+/// The reader of log buffers of the program `rusteron`, whose crate has no library.
+#[allow(dead_code, unreachable_pub, reason = "a module of a program, of which a part is used")]
+#[path = "../../rusteron-tools/src/log_file.rs"]
+mod log_file;
+
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
+use std::hint::black_box;
 use std::os::unix::fs::FileExt;
 
 use libfuzzer_sys::fuzz_target;
 use rusteron_client::{Aeron, Context, ExclusivePublication, Subscription};
-use rusteron_fuzz::input::Input;
-use rusteron_fuzz::patch::patch;
+use rusteron_fuzz::input::{Input, patch};
+use rusteron_fuzz::polls;
 use rusteron_fuzz::stage::Stage;
-use rusteron_fuzz::{log_buffer_file, polls};
+
+use crate::log_file::{Entry, HEADER_LENGTH, LogFile, PARTITION_COUNT};
 
 const INPUTS_PER_DRIVER: u32 = 256;
 const MAX_STEPS: usize = 64;
@@ -96,7 +103,7 @@ impl Machine {
             step(&file, &mut publication, &mut subscription, input);
         }
         polls::drain(&mut subscription);
-        log_buffer_file::read(&file, 64);
+        read_file(&file);
         drop(subscription);
         let _ = self.reader.do_work();
     }
@@ -139,6 +146,38 @@ fn change(file: &File, input: &mut Input<'_>) {
     let end = METADATA + 4096;
     let length = patch.bytes.len().min((end - offset) as usize);
     file.write_all_at(&patch.bytes[..length], offset).expect("a log buffer");
+}
+
+/// Reads everything that is in a log buffer, as `rusteron log` does.
+fn read_file(file: &File) {
+    const PAYLOAD_LIMIT: usize = 64;
+    let mut log = match LogFile::open(file) {
+        Ok(log) => log,
+        Err(fault) => {
+            black_box(fault.to_string());
+            return;
+        }
+    };
+    black_box(format!("{:?}", log.metadata));
+    for partition in 0..PARTITION_COUNT {
+        let mut end = 0;
+        for entry in log.entries(partition, PAYLOAD_LIMIT) {
+            let (start, length) = match &entry {
+                Entry::Frame(frame) => {
+                    assert!(frame.payload.len() <= PAYLOAD_LIMIT);
+                    black_box((frame.flags.to_string(), frame.frame_type.to_string()));
+                    (frame.offset, u64::from(frame.length).next_multiple_of(HEADER_LENGTH))
+                }
+                Entry::Gap { offset, length, .. } => (*offset, *length),
+                Entry::Fault { offset, reason, .. } => {
+                    black_box(reason);
+                    (*offset, 0)
+                }
+            };
+            assert_eq!(start, end, "what is found lies side by side");
+            end = start + length;
+        }
+    }
 }
 
 fuzz_target!(|bytes: &[u8]| {

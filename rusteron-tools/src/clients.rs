@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use rusteron_client::{
     CncFile, CounterSnapshot, CountersReader, PositionKind, StreamPosition, StreamPositions,
 };
+use rusteron_core::cnc::epoch;
 use serde::Serialize;
 
 use crate::driver_dir::{DriverDir, DriverStatus};
@@ -65,7 +66,13 @@ struct Stream {
 }
 
 #[derive(Debug, Serialize)]
-struct Counter {
+#[serde(transparent)]
+struct Counter(#[serde(with = "Snapshot")] CounterSnapshot);
+
+/// The JSON of a counter.
+#[derive(Serialize)]
+#[serde(remote = "CounterSnapshot")]
+struct Snapshot {
     id: i32,
     type_id: i32,
     value: i64,
@@ -77,7 +84,7 @@ pub(crate) fn run(dir: &DriverDir, options: &WatchOptions) -> Result<(), Failure
     watch::run(options, || {
         // Opens the file for each report: a restarted driver has another file.
         let cnc = dir.find()?;
-        let clients = cnc.as_ref().map(|cnc| read(dir.path(), cnc)).unwrap_or_default();
+        let clients = cnc.as_ref().map(|cnc| read(&dir.path, cnc)).unwrap_or_default();
         Ok(Clients { driver: dir.status(cnc.as_ref()), clients })
     })
 }
@@ -97,7 +104,7 @@ fn read(dir: &Path, cnc: &CncFile) -> Vec<Client> {
     }
     for counter in counters.iter().filter(is_added_by_client) {
         if let Some(client) = clients.get_mut(&counter.owner_id) {
-            client.counters.push(Counter::new(counter));
+            client.counters.push(Counter(counter));
         }
     }
     clients.into_values().collect()
@@ -188,7 +195,7 @@ impl Client {
                 backlog.unwrap_or_default()
             ));
         }
-        for Counter { id, value, label, .. } in &self.counters {
+        for Counter(CounterSnapshot { id, value, label, .. }) in &self.counters {
             let (value, label) = (text::grouped(*value), text::printable(label));
             lines.push(format!("  counter      {id}: {value} - {label}"));
         }
@@ -210,17 +217,6 @@ impl Stream {
         let Self { stream_id, session_id, registration_id, .. } = self;
         let channel = text::printable(&self.channel);
         format!("{registration_id} {channel} stream {stream_id} session {session_id}")
-    }
-}
-
-impl Counter {
-    fn new(counter: CounterSnapshot) -> Self {
-        Self {
-            id: counter.id,
-            type_id: counter.type_id,
-            value: counter.value,
-            label: counter.label,
-        }
     }
 }
 
@@ -293,8 +289,7 @@ impl ClientHeartbeat {
 
     /// Returns the time since the last heartbeat. Zero if the clock was set back.
     pub(crate) fn age(&self) -> Duration {
-        let millis = Duration::from_millis(u64::try_from(self.time_ms).unwrap_or(0));
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        since_epoch.saturating_sub(millis)
+        let age = epoch::millis(SystemTime::now()).saturating_sub(self.time_ms);
+        Duration::from_millis(u64::try_from(age).unwrap_or(0))
     }
 }

@@ -54,7 +54,7 @@ fn terminate(
     const PAUSE: Duration = Duration::from_millis(20);
     let start = Instant::now();
     let is_over = || start.elapsed() >= options.timeout;
-    while let Err(error) = request_driver_termination(dir.path(), options.token.as_bytes()) {
+    while let Err(error) = request_driver_termination(&dir.path, options.token.as_bytes()) {
         match error.kind() {
             // The driver has ended before the request.
             ErrorKind::DriverTimeout => break,
@@ -78,7 +78,7 @@ fn terminate(
                 "the driver in {} was asked to end and is still alive after {timeout}; its \
                  termination validator may have refused: AERON_DRIVER_TERMINATION_VALIDATOR=allow \
                  permits every client",
-                dir.path().display()
+                dir.path.display()
             )));
         }
         thread::sleep(PAUSE);
@@ -110,9 +110,5 @@ impl Report for Driver {
             line("client liveness", &text::duration(timeout).to_string());
         }
         lines
-    }
-
-    fn body(&self) -> Vec<String> {
-        Vec::new()
     }
 }

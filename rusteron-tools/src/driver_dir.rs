@@ -1,6 +1,6 @@
 //! The directory of a media driver, and the state of the driver.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use rusteron_client::{CncFile, ErrorKind, SystemCounter};
@@ -12,8 +12,9 @@ use crate::text;
 /// The directory of a media driver. The driver may be missing.
 #[derive(Debug)]
 pub(crate) struct DriverDir {
-    path: PathBuf,
-    driver_timeout: Duration,
+    pub(crate) path: PathBuf,
+    /// The age of the heartbeat after which the driver counts as dead.
+    pub(crate) driver_timeout: Duration,
 }
 
 /// The state of a driver according to its files.
@@ -53,19 +54,6 @@ pub(crate) enum DriverState {
 }
 
 impl DriverDir {
-    pub(crate) fn new(path: PathBuf, driver_timeout: Duration) -> Self {
-        Self { path, driver_timeout }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Returns the age of the heartbeat after which the driver counts as dead.
-    pub(crate) fn driver_timeout(&self) -> Duration {
-        self.driver_timeout
-    }
-
     /// Returns the driver's file, or `None` if there is no complete file. Fails if the file cannot be read.
     pub(crate) fn find(&self) -> Result<Option<CncFile>, Failure> {
         // A driver may still be writing a file that exists.
@@ -98,7 +86,9 @@ impl DriverDir {
         };
         let about = cnc.map(|cnc| DriverAbout {
             pid: cnc.pid(),
-            aeron_version: aeron_version(cnc),
+            aeron_version: SystemCounter::AeronVersion
+                .read(&cnc.counters())
+                .map(text::semantic_version),
             protocol_version: cnc.version().to_string(),
             start_time: cnc.start_time(),
             heartbeat_age_ms: heartbeat_age.map(text::millis),
@@ -132,8 +122,4 @@ impl DriverStatus {
             None => format!("{dir}: {state}"),
         }
     }
-}
-
-fn aeron_version(cnc: &CncFile) -> Option<String> {
-    SystemCounter::AeronVersion.read(&cnc.counters()).map(text::semantic_version)
 }

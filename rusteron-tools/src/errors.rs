@@ -19,7 +19,13 @@ struct Errors {
 
 /// An error of an error log, as a report shows it.
 #[derive(Debug, Serialize)]
-pub(crate) struct DistinctError {
+#[serde(transparent)]
+pub(crate) struct DistinctError(#[serde(with = "Entry")] pub(crate) ErrorLogEntry);
+
+/// The JSON of an entry.
+#[derive(Serialize)]
+#[serde(remote = "ErrorLogEntry")]
+struct Entry {
     observation_count: i32,
     #[serde(serialize_with = "text::serialize_time")]
     first_observation: SystemTime,
@@ -35,32 +41,22 @@ pub(crate) fn run(dir: &DriverDir, options: &ErrorsOptions) -> Result<(), Failur
     let errors = since.map_or_else(|| cnc.errors(), |since| cnc.errors_since(since));
     let report = Errors {
         driver: dir.status(Some(&cnc)),
-        errors: errors.into_iter().map(DistinctError::from).collect(),
+        errors: errors.into_iter().map(DistinctError).collect(),
     };
     report::print(&report, options.format.json)
-}
-
-impl From<ErrorLogEntry> for DistinctError {
-    fn from(entry: ErrorLogEntry) -> Self {
-        Self {
-            observation_count: entry.observation_count,
-            first_observation: entry.first_observation,
-            last_observation: entry.last_observation,
-            text: entry.text,
-        }
-    }
 }
 
 impl DistinctError {
     /// Returns the observations in one line, and the text in further lines.
     pub(crate) fn lines(&self) -> Vec<String> {
+        let Self(entry) = self;
         let observations = format!(
             "observed {} times from {} to {}:",
-            self.observation_count,
-            text::time(self.first_observation),
-            text::time(self.last_observation)
+            entry.observation_count,
+            text::time(entry.first_observation),
+            text::time(entry.last_observation)
         );
-        let text = self.text.lines().map(|line| format!("  {}", text::printable(line)));
+        let text = entry.text.lines().map(|line| format!("  {}", text::printable(line)));
         [observations].into_iter().chain(text).collect()
     }
 }

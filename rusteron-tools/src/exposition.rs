@@ -1,6 +1,6 @@
 //! Metrics as text that Prometheus and other collectors read.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use crate::text;
@@ -26,10 +26,7 @@ pub(crate) type Labels = Vec<(&'static str, String)>;
 
 /// Metrics with their samples, in the order in which they were added.
 #[derive(Debug, Default)]
-pub(crate) struct Metrics {
-    metrics: Vec<Metric>,
-    index: HashMap<String, usize>,
-}
+pub(crate) struct Metrics(Vec<Metric>);
 
 #[derive(Debug)]
 struct Metric {
@@ -56,33 +53,35 @@ impl Syntax {
 impl Metrics {
     /// Adds a counter's sample. `name` is the metric's name without `_total`.
     pub(crate) fn counter(&mut self, name: &str, help: &str, labels: &Labels, value: i64) {
-        // A rising number cannot be negative. Any client can write its own counters.
-        self.add(name, help, Kind::Counter, labels, value.max(0).to_string());
+        self.add(name, help, Kind::Counter, labels, value);
     }
 
     /// Adds a gauge's sample.
     pub(crate) fn gauge(&mut self, name: &str, help: &str, labels: &Labels, value: i64) {
-        self.add(name, help, Kind::Gauge, labels, value.to_string());
+        self.add(name, help, Kind::Gauge, labels, value);
+    }
+
+    /// Adds a sample of either kind.
+    pub(crate) fn add(&mut self, name: &str, help: &str, kind: Kind, labels: &Labels, value: i64) {
+        // A rising number cannot be negative. Any client can write its own counters.
+        let value = if kind == Kind::Counter { value.max(0) } else { value };
+        self.add_text(name, help, kind, labels, value.to_string());
     }
 
     /// Adds a gauge's sample in seconds.
     pub(crate) fn seconds(&mut self, name: &str, help: &str, labels: &Labels, seconds: f64) {
-        self.add(name, help, Kind::Gauge, labels, seconds.to_string());
+        self.add_text(name, help, Kind::Gauge, labels, seconds.to_string());
     }
 
     /// Adds a sample, unless the metric has a sample with these labels.
-    fn add(&mut self, name: &str, help: &str, kind: Kind, labels: &Labels, value: String) {
-        let index = *self.index.entry(name.to_owned()).or_insert_with(|| {
-            self.metrics.push(Metric {
-                name: name.to_owned(),
-                help: help.to_owned(),
-                kind,
-                samples: Vec::new(),
-                labels: HashSet::new(),
-            });
-            self.metrics.len() - 1
-        });
-        let metric = &mut self.metrics[index];
+    fn add_text(&mut self, name: &str, help: &str, kind: Kind, labels: &Labels, value: String) {
+        let index = self.0.iter().position(|metric| metric.name == name).unwrap_or(self.0.len());
+        if index == self.0.len() {
+            let (name, help) = (name.to_owned(), help.to_owned());
+            let (samples, labels) = (Vec::new(), HashSet::new());
+            self.0.push(Metric { name, help, kind, samples, labels });
+        }
+        let metric = &mut self.0[index];
         let labels = written(labels);
         if metric.labels.insert(labels.clone()) {
             metric.samples.push((labels, value));
@@ -91,7 +90,7 @@ impl Metrics {
 
     pub(crate) fn to_text(&self, syntax: Syntax) -> String {
         let mut text = String::new();
-        for Metric { name, help, kind, samples, .. } in &self.metrics {
+        for Metric { name, help, kind, samples, .. } in &self.0 {
             let (total, kind) = match kind {
                 Kind::Counter => ("_total", "counter"),
                 Kind::Gauge => ("", "gauge"),

@@ -24,23 +24,16 @@ impl Failure {
     }
 }
 
-impl From<rusteron_client::Error> for Failure {
-    fn from(error: rusteron_client::Error) -> Self {
-        Self::Run(error.to_string())
-    }
+macro_rules! from_errors {
+    ($($error:ty),+) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::Run(error.to_string())
+            }
+        }
+    )+};
 }
-
-impl From<rusteron_client::PollError> for Failure {
-    fn from(error: rusteron_client::PollError) -> Self {
-        Self::Run(error.to_string())
-    }
-}
-
-impl From<rusteron_archive::ArchiveError> for Failure {
-    fn from(error: rusteron_archive::ArchiveError) -> Self {
-        Self::Run(error.to_string())
-    }
-}
+from_errors!(rusteron_client::Error, rusteron_client::PollError, rusteron_archive::ArchiveError);
 
 /// For standard output only. Other I/O errors get a context where they occur.
 impl From<io::Error> for Failure {

@@ -8,18 +8,18 @@ use serde::Serialize;
 
 use crate::driver_dir::DriverDir;
 use crate::failure::Failure;
-use crate::log_file::{Entry, Frame, LogFault, LogFile, LogKind, Metadata, PARTITION_COUNT};
+use crate::log_file::{Entry, Frame, LogFile, LogKind, Metadata, PARTITION_COUNT};
 use crate::options::{LogOptions, PayloadForm};
 use crate::report::{self, Report};
 use crate::text;
 
 pub(crate) fn run(dir: &DriverDir, options: &LogOptions) -> Result<(), Failure> {
     let Some(name) = &options.log else {
-        return report::print(&list(dir.path())?, options.format.json);
+        return report::print(&list(&dir.path)?, options.format.json);
     };
-    let path = find(dir.path(), name)?;
+    let path = find(&dir.path, name)?;
     let file = LogFile::open_path(&path).map_err(|fault| Failure::run(path.display(), fault))?;
-    let summary = LogSummary::new(&path, file.metadata());
+    let summary = LogSummary::new(&path, &file.metadata);
     let has_frames = options.frames || options.payload.is_some();
     let mut out = io::BufWriter::new(io::stdout().lock());
     if options.format.json {
@@ -262,9 +262,9 @@ fn list(dir: &Path) -> Result<LogList, Failure> {
         paths.sort();
         for path in paths {
             match LogFile::open_path(&path) {
-                Ok(file) => logs.push(Listed::Log(LogSummary::new(&path, file.metadata()).into())),
+                Ok(file) => logs.push(Listed::Log(LogSummary::new(&path, &file.metadata).into())),
                 // The log buffer was closed after the folder was read.
-                Err(LogFault::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(fault) => logs.push(Listed::Fault {
                     file: path.to_string_lossy().into_owned(),
                     fault: fault.to_string(),

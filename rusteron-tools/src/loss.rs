@@ -11,13 +11,19 @@ use crate::options::FormatOptions;
 use crate::report::{self, Report};
 use crate::text;
 
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 struct Losses {
     driver: DriverStatus,
-    losses: Vec<Loss>,
+    losses: Vec<Listed>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Listed(#[serde(with = "Loss")] LossReportEntry);
+
+/// The JSON of an entry.
+#[derive(Serialize)]
+#[serde(remote = "LossReportEntry")]
 struct Loss {
     observation_count: i64,
     total_bytes_lost: i64,
@@ -35,24 +41,9 @@ pub(crate) fn run(dir: &DriverDir, options: &FormatOptions) -> Result<(), Failur
     let cnc = dir.open()?;
     let report = Losses {
         driver: dir.status(Some(&cnc)),
-        losses: cnc.loss_report()?.into_iter().map(Loss::from).collect(),
+        losses: cnc.loss_report()?.into_iter().map(Listed).collect(),
     };
     report::print(&report, options.json)
-}
-
-impl From<LossReportEntry> for Loss {
-    fn from(entry: LossReportEntry) -> Self {
-        Self {
-            observation_count: entry.observation_count,
-            total_bytes_lost: entry.total_bytes_lost,
-            first_observation: entry.first_observation,
-            last_observation: entry.last_observation,
-            session_id: entry.session_id,
-            stream_id: entry.stream_id,
-            channel: entry.channel,
-            source: entry.source,
-        }
-    }
 }
 
 impl Report for Losses {
@@ -62,8 +53,8 @@ impl Report for Losses {
 
     fn body(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for loss in &self.losses {
-            let Loss { session_id, stream_id, observation_count, .. } = loss;
+        for Listed(loss) in &self.losses {
+            let LossReportEntry { session_id, stream_id, observation_count, .. } = loss;
             let (channel, source) = (text::printable(&loss.channel), text::printable(&loss.source));
             lines.push(String::new());
             lines.push(format!("{channel} stream {stream_id} session {session_id} from {source}"));

@@ -65,8 +65,8 @@ fn main() -> ExitCode {
 
 fn run(options: Options) -> Result<(), Failure> {
     let given_dir = options.dir;
-    let dir = given_dir.clone().unwrap_or_else(Context::default_dir);
-    let dir = DriverDir::new(dir, options.driver_timeout);
+    let path = given_dir.clone().unwrap_or_else(Context::default_dir);
+    let dir = DriverDir { path, driver_timeout: options.driver_timeout };
     match &options.command {
         Command::Stat(options) => stat::run(dir, options),
         Command::Errors(options) => errors::run(&dir, options),
@@ -76,6 +76,6 @@ fn run(options: Options) -> Result<(), Failure> {
         Command::Driver(options) => driver::run(&dir, options),
         Command::Log(options) => log::run(&dir, options),
         Command::Archive(options) => archive::run(&dir, options),
-        Command::Cluster(options) => cluster::run(given_dir, dir.driver_timeout(), options),
+        Command::Cluster(options) => cluster::run(given_dir, dir.driver_timeout, options),
     }
 }

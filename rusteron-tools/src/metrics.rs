@@ -23,10 +23,9 @@ type Clients = BTreeMap<i64, ClientHeartbeat>;
 pub(crate) fn read(dir: &DriverDir) -> Result<Metrics, Failure> {
     let cnc = dir.find()?;
     let status = dir.status(cnc.as_ref());
-    let mut metrics = absent();
-    if let Some(cnc) = cnc.filter(|_| status.state == DriverState::Alive) {
-        metrics = Metrics::default();
-        up(&mut metrics, 1);
+    let cnc = cnc.filter(|_| status.state == DriverState::Alive);
+    let mut metrics = up(cnc.is_some());
+    if let Some(cnc) = cnc {
         driver(&mut metrics, &cnc, &status);
         let clients = clients::heartbeats(&cnc.counters());
         counters(&mut metrics, &cnc, &clients);
@@ -39,22 +38,23 @@ pub(crate) fn read(dir: &DriverDir) -> Result<Metrics, Failure> {
 
 /// Returns the metrics of a driver that cannot be read.
 pub(crate) fn absent() -> Metrics {
-    let mut metrics = Metrics::default();
-    up(&mut metrics, 0);
-    metrics
+    up(false)
 }
 
-fn up(metrics: &mut Metrics, value: i64) {
-    metrics.gauge("aeron_up", "1 if the media driver is alive", &Labels::new(), value);
+fn up(is_alive: bool) -> Metrics {
+    let mut metrics = Metrics::default();
+    metrics.gauge("aeron_up", "1 if the media driver is alive", &Labels::new(), is_alive.into());
+    metrics
 }
 
 fn driver(metrics: &mut Metrics, cnc: &CncFile, status: &DriverStatus) {
     let Some(about) = &status.about else { return };
+    let control_protocol = SystemCounter::ControlProtocolVersion.read(&cnc.counters());
     let labels = vec![
         ("dir", status.dir.clone()),
         ("version", about.aeron_version.clone().unwrap_or_default()),
         ("cnc_version", about.protocol_version.clone()),
-        ("control_protocol", control_protocol(cnc).unwrap_or_default()),
+        ("control_protocol", control_protocol.map_or(String::new(), text::semantic_version)),
         ("pid", about.pid.to_string()),
     ];
     metrics.gauge("aeron_driver_info", "Facts about the media driver", &labels, 1);
@@ -68,11 +68,6 @@ fn driver(metrics: &mut Metrics, cnc: &CncFile, status: &DriverStatus) {
     );
     let age = about.heartbeat_age_ms.unwrap_or(0) as f64 / 1000.0;
     seconds("aeron_driver_heartbeat_age_seconds", "Time since the driver's last heartbeat", age);
-}
-
-/// Returns the version of the protocol between a driver and its clients.
-fn control_protocol(cnc: &CncFile) -> Option<String> {
-    SystemCounter::ControlProtocolVersion.read(&cnc.counters()).map(text::semantic_version)
 }
 
 /// Adds the counters that are not positions of streams.
@@ -100,74 +95,66 @@ fn system_counter(metrics: &mut Metrics, counter: &CounterSnapshot) {
     const NANOS_PER_SECOND: f64 = 1e9;
     let Some(system) = SystemCounter::from_id(counter.id) else { return };
     let help = system.to_string();
+    let labels = Labels::new();
     match system_metric(system) {
-        Some((name, Unit::Count)) => metrics.counter(name, &help, &Labels::new(), counter.value),
-        Some((name, Unit::Level)) => metrics.gauge(name, &help, &Labels::new(), counter.value),
-        Some((name, Unit::Nanos)) => {
+        Some((name, _)) if name.ends_with("_seconds") => {
             let seconds = counter.value as f64 / NANOS_PER_SECOND;
-            metrics.seconds(name, help.trim_end_matches(" in ns"), &Labels::new(), seconds);
+            metrics.seconds(name, help.trim_end_matches(" in ns"), &labels, seconds);
         }
+        Some((name, kind)) => metrics.add(name, &help, kind, &labels, counter.value),
         None => {}
     }
 }
 
-enum Unit {
-    /// A number that only rises.
-    Count,
-    /// A number that rises and falls.
-    Level,
-    /// A time in nanoseconds that rises and falls.
-    Nanos,
-}
-
-/// Returns the metric of a system counter. `None` if the counter counts nothing.
-fn system_metric(counter: SystemCounter) -> Option<(&'static str, Unit)> {
+/// Returns the metric of a system counter, whose values are nanoseconds if the metric's are seconds. `None` if the counter
+/// counts nothing.
+fn system_metric(counter: SystemCounter) -> Option<(&'static str, Kind)> {
+    use Kind::{Counter, Gauge};
     use SystemCounter as C;
-    use Unit::{Count, Level, Nanos};
     Some(match counter {
-        C::BytesSent => ("aeron_sent_bytes", Count),
-        C::BytesReceived => ("aeron_received_bytes", Count),
-        C::ReceiverProxyFails => ("aeron_receiver_proxy_fails", Count),
-        C::SenderProxyFails => ("aeron_sender_proxy_fails", Count),
-        C::ConductorProxyFails => ("aeron_conductor_proxy_fails", Count),
-        C::NakMessagesSent => ("aeron_naks_sent", Count),
-        C::NakMessagesReceived => ("aeron_naks_received", Count),
-        C::StatusMessagesSent => ("aeron_status_messages_sent", Count),
-        C::StatusMessagesReceived => ("aeron_status_messages_received", Count),
-        C::HeartbeatsSent => ("aeron_heartbeats_sent", Count),
-        C::HeartbeatsReceived => ("aeron_heartbeats_received", Count),
-        C::RetransmitsSent => ("aeron_retransmits_sent", Count),
-        C::FlowControlUnderRuns => ("aeron_flow_control_under_runs", Count),
-        C::FlowControlOverRuns => ("aeron_flow_control_over_runs", Count),
-        C::InvalidPackets => ("aeron_invalid_packets", Count),
-        C::Errors => ("aeron_errors", Count),
-        C::ShortSends => ("aeron_short_sends", Count),
-        C::FreeFails => ("aeron_free_fails", Count),
-        C::SenderFlowControlLimits => ("aeron_sender_flow_control_limits", Count),
-        C::UnblockedPublications => ("aeron_unblocked_publications", Count),
-        C::UnblockedCommands => ("aeron_unblocked_commands", Count),
-        C::PossibleTtlAsymmetry => ("aeron_possible_ttl_asymmetry", Count),
-        C::LossGapFills => ("aeron_loss_gap_fills", Count),
-        C::ClientTimeouts => ("aeron_client_timeouts", Count),
-        C::ResolutionChanges => ("aeron_resolution_changes", Count),
-        C::ConductorMaxCycleTime => ("aeron_conductor_max_cycle_time_seconds", Nanos),
-        C::ConductorCycleTimeThresholdExceeded => ("aeron_conductor_cycle_time_exceeded", Count),
-        C::SenderMaxCycleTime => ("aeron_sender_max_cycle_time_seconds", Nanos),
-        C::SenderCycleTimeThresholdExceeded => ("aeron_sender_cycle_time_exceeded", Count),
-        C::ReceiverMaxCycleTime => ("aeron_receiver_max_cycle_time_seconds", Nanos),
-        C::ReceiverCycleTimeThresholdExceeded => ("aeron_receiver_cycle_time_exceeded", Count),
-        C::NameResolverMaxTime => ("aeron_name_resolver_max_time_seconds", Nanos),
-        C::NameResolverTimeThresholdExceeded => ("aeron_name_resolver_time_exceeded", Count),
-        C::BytesCurrentlyMapped => ("aeron_mapped_bytes", Level),
-        C::RetransmittedBytes => ("aeron_retransmitted_bytes", Count),
-        C::RetransmitOverflow => ("aeron_retransmit_overflows", Count),
-        C::ErrorFramesReceived => ("aeron_error_frames_received", Count),
-        C::ErrorFramesSent => ("aeron_error_frames_sent", Count),
-        C::PublicationsRevoked => ("aeron_publications_revoked", Count),
-        C::PublicationImagesRevoked => ("aeron_publication_images_revoked", Count),
-        C::ImagesRejected => ("aeron_images_rejected", Count),
-        C::StatusMessagesRejected => ("aeron_status_messages_rejected", Count),
-        C::NativeResourceAgentProxyFails => ("aeron_native_resource_agent_proxy_fails", Count),
+        C::BytesSent => ("aeron_sent_bytes", Counter),
+        C::BytesReceived => ("aeron_received_bytes", Counter),
+        C::ReceiverProxyFails => ("aeron_receiver_proxy_fails", Counter),
+        C::SenderProxyFails => ("aeron_sender_proxy_fails", Counter),
+        C::ConductorProxyFails => ("aeron_conductor_proxy_fails", Counter),
+        C::NakMessagesSent => ("aeron_naks_sent", Counter),
+        C::NakMessagesReceived => ("aeron_naks_received", Counter),
+        C::StatusMessagesSent => ("aeron_status_messages_sent", Counter),
+        C::StatusMessagesReceived => ("aeron_status_messages_received", Counter),
+        C::HeartbeatsSent => ("aeron_heartbeats_sent", Counter),
+        C::HeartbeatsReceived => ("aeron_heartbeats_received", Counter),
+        C::RetransmitsSent => ("aeron_retransmits_sent", Counter),
+        C::FlowControlUnderRuns => ("aeron_flow_control_under_runs", Counter),
+        C::FlowControlOverRuns => ("aeron_flow_control_over_runs", Counter),
+        C::InvalidPackets => ("aeron_invalid_packets", Counter),
+        C::Errors => ("aeron_errors", Counter),
+        C::ShortSends => ("aeron_short_sends", Counter),
+        C::FreeFails => ("aeron_free_fails", Counter),
+        C::SenderFlowControlLimits => ("aeron_sender_flow_control_limits", Counter),
+        C::UnblockedPublications => ("aeron_unblocked_publications", Counter),
+        C::UnblockedCommands => ("aeron_unblocked_commands", Counter),
+        C::PossibleTtlAsymmetry => ("aeron_possible_ttl_asymmetry", Counter),
+        C::LossGapFills => ("aeron_loss_gap_fills", Counter),
+        C::ClientTimeouts => ("aeron_client_timeouts", Counter),
+        C::ResolutionChanges => ("aeron_resolution_changes", Counter),
+        C::ConductorMaxCycleTime => ("aeron_conductor_max_cycle_time_seconds", Gauge),
+        C::ConductorCycleTimeThresholdExceeded => ("aeron_conductor_cycle_time_exceeded", Counter),
+        C::SenderMaxCycleTime => ("aeron_sender_max_cycle_time_seconds", Gauge),
+        C::SenderCycleTimeThresholdExceeded => ("aeron_sender_cycle_time_exceeded", Counter),
+        C::ReceiverMaxCycleTime => ("aeron_receiver_max_cycle_time_seconds", Gauge),
+        C::ReceiverCycleTimeThresholdExceeded => ("aeron_receiver_cycle_time_exceeded", Counter),
+        C::NameResolverMaxTime => ("aeron_name_resolver_max_time_seconds", Gauge),
+        C::NameResolverTimeThresholdExceeded => ("aeron_name_resolver_time_exceeded", Counter),
+        C::BytesCurrentlyMapped => ("aeron_mapped_bytes", Gauge),
+        C::RetransmittedBytes => ("aeron_retransmitted_bytes", Counter),
+        C::RetransmitOverflow => ("aeron_retransmit_overflows", Counter),
+        C::ErrorFramesReceived => ("aeron_error_frames_received", Counter),
+        C::ErrorFramesSent => ("aeron_error_frames_sent", Counter),
+        C::PublicationsRevoked => ("aeron_publications_revoked", Counter),
+        C::PublicationImagesRevoked => ("aeron_publication_images_revoked", Counter),
+        C::ImagesRejected => ("aeron_images_rejected", Counter),
+        C::StatusMessagesRejected => ("aeron_status_messages_rejected", Counter),
+        C::NativeResourceAgentProxyFails => ("aeron_native_resource_agent_proxy_fails", Counter),
         // `aeron_driver_info` has the versions, and the idle strategy is a setting.
         _ => return None,
     })
@@ -193,8 +180,7 @@ fn other_counter(metrics: &mut Metrics, clients: &Clients, counter: &CounterSnap
     labels.push(("registration_id", counter.registration_id.to_string()));
     labels.push(("label", counter.label.clone()));
     match COUNTER_TYPES.iter().find(|(id, ..)| *id == counter.type_id) {
-        Some((_, name, Kind::Counter, help)) => metrics.counter(name, help, &labels, counter.value),
-        Some((_, name, Kind::Gauge, help)) => metrics.gauge(name, help, &labels, counter.value),
+        Some((_, name, kind, help)) => metrics.add(name, help, *kind, &labels, counter.value),
         None => {
             labels.insert(0, ("type_id", counter.type_id.to_string()));
             let help = "Counter of a type without a metric of its own";
@@ -206,14 +192,11 @@ fn other_counter(metrics: &mut Metrics, clients: &Clients, counter: &CounterSnap
 fn streams(metrics: &mut Metrics, dir: &DriverDir, cnc: &CncFile, clients: &Clients) {
     let counters = cnc.counters();
     let streams = counters.stream_positions();
-    let shared = SharedStreams::new(dir.path(), &counters, &streams);
+    let shared = SharedStreams::new(&dir.path, &counters, &streams);
     for (part, position) in shared.positions() {
         let labels = position_labels(clients, part, position);
         let (name, kind, help) = position_metric(position.kind);
-        match kind {
-            Kind::Counter => metrics.counter(name, help, &labels, position.value),
-            Kind::Gauge => metrics.gauge(name, help, &labels, position.value),
-        }
+        metrics.add(name, help, kind, &labels, position.value);
         if let Some(backlog) = shared.backlog(position) {
             let help = "Bytes that the driver has and the subscriber has not read";
             metrics.gauge("aeron_subscriber_backlog_bytes", help, &labels, backlog);

@@ -11,7 +11,6 @@ use crate::driver_dir::DriverDir;
 use crate::exposition::{Metrics, Syntax};
 use crate::failure::Failure;
 use crate::metrics;
-use crate::options::Listen;
 use crate::watch;
 
 /// Connections that are served at a time. Further ones are closed.
@@ -23,17 +22,10 @@ const MAX_HEADERS: usize = 64;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves the metrics until Ctrl-C.
-pub(crate) fn run(dir: DriverDir, Listen { host, port }: &Listen) -> Result<(), Failure> {
+pub(crate) fn run(dir: DriverDir, address: &str) -> Result<(), Failure> {
     let shutdown = watch::on_interrupt()?;
-    let failed = |error| {
-        // An IPv6 address has brackets.
-        let address = match host.parse() {
-            Ok(ip) => SocketAddr::new(ip, *port).to_string(),
-            Err(_) => format!("{host}:{port}"),
-        };
-        Failure::run(format_args!("cannot listen on {address}"), error)
-    };
-    let listener = TcpListener::bind((host.as_str(), *port)).map_err(failed)?;
+    let failed = |error| Failure::run(format_args!("cannot listen on {address}"), error);
+    let listener = TcpListener::bind(address).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     match announce(address) {
         // The metrics do not need a reader of the line.
@@ -177,19 +169,13 @@ fn remaining(deadline: Instant) -> io::Result<Duration> {
 struct Request {
     /// The answer is only a head.
     is_head: bool,
-    target: Target,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Target {
-    Metrics(Syntax),
-    /// Refused with a status.
-    Refused(u16),
+    /// The syntax of the metrics, or the status of a refused request.
+    outcome: Result<Syntax, u16>,
 }
 
 impl Request {
     fn refused(status: u16) -> Self {
-        Self { is_head: false, target: Target::Refused(status) }
+        Self { is_head: false, outcome: Err(status) }
     }
 
     /// Parses the head of a request. `None` if the head is incomplete.
@@ -202,24 +188,22 @@ impl Request {
             Err(httparse::Error::TooManyHeaders) => return Some(Self::refused(431)),
             Err(_) => return Some(Self::refused(400)),
         }
-        let target = if path(request.path.unwrap_or_default()) != "/metrics" {
-            Target::Refused(404)
+        let outcome = if path(request.path.unwrap_or_default()) != "/metrics" {
+            Err(404)
         } else if !["GET", "HEAD"].contains(&request.method.unwrap_or_default()) {
-            Target::Refused(405)
+            Err(405)
         } else if request.headers.iter().any(asks_for_openmetrics) {
-            Target::Metrics(Syntax::OpenMetrics)
+            Ok(Syntax::OpenMetrics)
         } else {
-            Target::Metrics(Syntax::Prometheus)
+            Ok(Syntax::Prometheus)
         };
-        Some(Self { is_head: request.method == Some("HEAD"), target })
+        Some(Self { is_head: request.method == Some("HEAD"), outcome })
     }
 
     fn answer(self, source: &Source) -> Vec<u8> {
-        let (status, media_type, body) = match self.target {
-            Target::Metrics(syntax) => {
-                ("200 OK", syntax.media_type(), source.metrics().to_text(syntax))
-            }
-            Target::Refused(code) => {
+        let (status, media_type, body) = match self.outcome {
+            Ok(syntax) => ("200 OK", syntax.media_type(), source.metrics().to_text(syntax)),
+            Err(code) => {
                 let status = match code {
                     404 => "404 Not Found",
                     405 => "405 Method Not Allowed\r\nAllow: GET, HEAD",
@@ -272,7 +256,7 @@ mod tests {
 
     #[test]
     fn accept_chooses_syntax() {
-        let metrics = |syntax, is_head| Some(Request { is_head, target: Target::Metrics(syntax) });
+        let metrics = |syntax, is_head| Some(Request { is_head, outcome: Ok(syntax) });
         for plain in ["text/plain", "application/openmetrics-text; version=1.0.0; q=0.0, */*"] {
             let plain = parse(&format!("GET /metrics HTTP/1.1\r\nAccept: {plain}\r\n\r\n"));
             assert_eq!(plain, metrics(Syntax::Prometheus, false));

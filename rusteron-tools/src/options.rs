@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -179,43 +178,11 @@ pub(crate) struct StatOptions {
     ///
     /// The address is IP:PORT, NAME:PORT, IP or PORT, with 127.0.0.1 and 9942 for a missing part.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "9942")]
-    #[arg(conflicts_with_all = ["types", "labels", "watch", "json"])]
-    pub(crate) listen: Option<Listen>,
+    #[arg(value_parser = listen_address, conflicts_with_all = ["types", "labels", "watch", "json"])]
+    pub(crate) listen: Option<String>,
 
     #[command(flatten)]
     pub(crate) watch: WatchOptions,
-}
-
-/// The address to listen on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Listen {
-    /// An IP address or a name.
-    pub(crate) host: String,
-    pub(crate) port: u16,
-}
-
-impl FromStr for Listen {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        const DEFAULT_PORT: u16 = 9942;
-        let listen = |ip: IpAddr, port| Self { host: ip.to_string(), port };
-        if let Ok(port) = text.parse() {
-            return Ok(listen(Ipv4Addr::LOCALHOST.into(), port));
-        }
-        if let Ok(ip) = text.parse() {
-            return Ok(listen(ip, DEFAULT_PORT));
-        }
-        if let Ok(address) = text.parse::<SocketAddr>() {
-            return Ok(listen(address.ip(), address.port()));
-        }
-        let (host, port) = text.rsplit_once(':').unwrap_or_default();
-        if host.is_empty() || host.contains(':') {
-            return Err("neither IP:PORT, NAME:PORT, IP nor PORT".to_owned());
-        }
-        let port = port.parse().map_err(|error| format!("port {port:?}: {error}"))?;
-        Ok(Self { host: host.to_owned(), port })
-    }
 }
 
 #[derive(Debug, Args)]
@@ -449,6 +416,26 @@ fn counter_type(text: &str) -> Result<i32, String> {
     })
 }
 
+/// Completes an address to `IP:PORT` or `NAME:PORT`.
+fn listen_address(text: &str) -> Result<String, String> {
+    const DEFAULT_PORT: u16 = 9942;
+    if let Ok(port) = text.parse() {
+        return Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port).to_string());
+    }
+    if let Ok(ip) = text.parse::<IpAddr>() {
+        return Ok(SocketAddr::new(ip, DEFAULT_PORT).to_string());
+    }
+    if text.parse::<SocketAddr>().is_ok() {
+        return Ok(text.to_owned());
+    }
+    let (host, port) = text.rsplit_once(':').unwrap_or_default();
+    if host.is_empty() || host.contains(':') {
+        return Err("neither IP:PORT, NAME:PORT, IP nor PORT".to_owned());
+    }
+    port.parse::<u16>().map_err(|error| format!("port {port:?}: {error}"))?;
+    Ok(text.to_owned())
+}
+
 fn checksum(text: &str) -> Result<u32, String> {
     u32::from_str_radix(text, 16).map_err(|_| "expected up to 8 hexadecimal digits".to_owned())
 }
@@ -481,22 +468,19 @@ mod tests {
 
     #[test]
     fn listens_on_loopback_by_default() {
-        let parsed = |text: &str| {
-            text.parse::<Listen>().map(|Listen { host, port }| format!("{host} {port}"))
-        };
         let cases = [
-            ("80", "127.0.0.1 80"),
-            ("0.0.0.0", "0.0.0.0 9942"),
-            ("::1", "::1 9942"),
-            ("[::1]:80", "::1 80"),
-            ("10.0.0.1:80", "10.0.0.1 80"),
-            ("no.such.name:80", "no.such.name 80"),
+            ("80", "127.0.0.1:80"),
+            ("0.0.0.0", "0.0.0.0:9942"),
+            ("::1", "[::1]:9942"),
+            ("[::1]:80", "[::1]:80"),
+            ("10.0.0.1:80", "10.0.0.1:80"),
+            ("no.such.name:80", "no.such.name:80"),
         ];
         for (text, address) in cases {
-            assert_eq!(parsed(text).as_deref(), Ok(address));
+            assert_eq!(listen_address(text).as_deref(), Ok(address));
         }
         for text in ["70000", "", "localhost", "localhost:", "localhost:x", ":80", "1:2:80"] {
-            assert!(parsed(text).is_err(), "{text}");
+            assert!(listen_address(text).is_err(), "{text}");
         }
     }
 

@@ -12,7 +12,9 @@ pub(crate) trait Report: Serialize {
     fn header(&self) -> Vec<String>;
 
     /// The lines below the header.
-    fn body(&self) -> Vec<String>;
+    fn body(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Prints a report to standard output.

@@ -19,17 +19,14 @@ pub(crate) struct SharedStreams<'a> {
     /// By the counter of a subscriber's position: the id of the image or the publication that is read.
     sources: HashMap<i32, i64>,
     /// By registration id.
-    publications: BTreeMap<i64, Publication>,
+    publications: BTreeMap<i64, Publication<'a>>,
     /// By registration id.
     images: BTreeMap<i64, Image>,
 }
 
 #[derive(Debug)]
-struct Publication {
-    session_id: i32,
-    stream_id: i32,
-    /// Media and address.
-    address: String,
+struct Publication<'a> {
+    part: &'a StreamPositions,
     published: i64,
     limit: Option<i64>,
     /// `None` with IPC.
@@ -37,14 +34,8 @@ struct Publication {
     sender_limit: Option<i64>,
     /// The largest backlog of the publication's subscribers on this driver.
     largest_backlog: Option<i64>,
-    /// `None` unless the publication is open, connected and at its limit.
-    back_pressure: Option<BackPressure>,
-}
-
-/// The state of a publication that may not write on.
-#[derive(Debug)]
-struct BackPressure {
-    mtu_length: i64,
+    /// The MTU length of a publication that is open, connected and at its limit.
+    back_pressured_mtu: Option<i64>,
 }
 
 #[derive(Debug)]
@@ -92,16 +83,14 @@ impl<'a> SharedStreams<'a> {
                     (position.value, of_publication(PositionKind::PublisherLimit));
                 let is_at_limit = limit.is_some_and(|limit| published >= limit);
                 let publication = Publication {
-                    session_id: part.session_id,
-                    stream_id: part.stream_id,
-                    address: address(&part.channel),
+                    part,
                     published,
                     limit,
                     sent: of_publication(PositionKind::SenderPosition),
                     sender_limit: of_publication(PositionKind::SenderLimit),
                     largest_backlog: None,
-                    back_pressure: is_at_limit
-                        .then(|| BackPressure::read(dir, position.registration_id))
+                    back_pressured_mtu: is_at_limit
+                        .then(|| back_pressured_mtu(dir, position.registration_id))
                         .flatten(),
                 };
                 self.publications.insert(position.registration_id, publication);
@@ -129,13 +118,14 @@ impl<'a> SharedStreams<'a> {
             .iter()
             .filter(|(_, publication)| {
                 publication.sent.is_some()
-                    && publication.session_id == part.session_id
-                    && publication.stream_id == part.stream_id
+                    && publication.part.session_id == part.session_id
+                    && publication.part.stream_id == part.stream_id
             })
             .collect();
         let address = address(&part.channel);
-        let same_address =
-            candidates.iter().find(|(_, publication)| publication.address == address);
+        let same_address = candidates
+            .iter()
+            .find(|(_, publication)| self::address(&publication.part.channel) == address);
         let only = candidates.first().filter(|_| candidates.len() == 1);
         same_address.or(only).map(|(id, _)| **id)
     }
@@ -161,7 +151,7 @@ impl<'a> SharedStreams<'a> {
     pub(crate) fn is_back_pressured(&self, position: &StreamPosition) -> bool {
         let publication = self.publications.get(&position.registration_id);
         position.kind == PositionKind::PublisherPosition
-            && publication.is_some_and(|publication| publication.back_pressure.is_some())
+            && publication.is_some_and(|publication| publication.back_pressured_mtu.is_some())
     }
 
     /// Returns whether a subscriber keeps the publisher from writing on.
@@ -173,7 +163,7 @@ impl<'a> SharedStreams<'a> {
         let backlog = self.backlog(position);
         let publication = self.publication_of(position).and_then(|id| self.publications.get(&id));
         let Some(publication) = publication else { return false };
-        let Some(BackPressure { mtu_length }) = publication.back_pressure else { return false };
+        let Some(mtu_length) = publication.back_pressured_mtu else { return false };
         let has_image = self.source_of(position).is_some_and(|id| self.images.contains_key(&id));
         // The sender sends no part of a frame, so less than a datagram may be left.
         let is_stopped =
@@ -199,17 +189,14 @@ impl<'a> SharedStreams<'a> {
     }
 }
 
-impl BackPressure {
-    /// Returns the state of a publication at its limit, according to the log buffer. `None` if the publication
-    /// is closed or unconnected: the driver then lets it write nothing.
-    fn read(dir: &Path, registration_id: i64) -> Option<Self> {
-        let file = format!("publications/{registration_id}.logbuffer");
-        let file = LogFile::open_path(&dir.join(file)).ok()?;
-        let metadata = file.metadata();
-        let is_open = metadata.end_of_stream_position.is_none();
-        let mtu_length = metadata.mtu_length.into();
-        (is_open && metadata.is_connected).then_some(Self { mtu_length })
-    }
+/// Returns the MTU length of a publication at its limit, according to the log buffer. `None` if the publication
+/// is closed or unconnected: the driver then lets it write nothing.
+fn back_pressured_mtu(dir: &Path, registration_id: i64) -> Option<i64> {
+    let file = format!("publications/{registration_id}.logbuffer");
+    let file = LogFile::open_path(&dir.join(file)).ok()?;
+    let metadata = file.metadata;
+    let is_open = metadata.end_of_stream_position.is_none();
+    (is_open && metadata.is_connected).then_some(metadata.mtu_length.into())
 }
 
 /// Returns the media and the address of a channel, or the whole channel if it has no address.

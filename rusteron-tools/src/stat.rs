@@ -27,13 +27,21 @@ struct Stat {
 
 #[derive(Debug, Serialize)]
 struct Counter {
-    id: i32,
-    type_id: i32,
+    #[serde(flatten, with = "Snapshot")]
+    counter: CounterSnapshot,
     /// `None` for the types that `--type` knows by number only.
     type_name: Option<&'static str>,
-    value: i64,
     /// `None` in the first report.
     rate_per_second: Option<f64>,
+}
+
+/// The JSON of a counter, without its key.
+#[derive(Serialize)]
+#[serde(remote = "CounterSnapshot")]
+struct Snapshot {
+    id: i32,
+    type_id: i32,
+    value: i64,
     label: String,
     registration_id: i64,
     owner_id: i64,
@@ -60,6 +68,10 @@ pub(crate) fn run(dir: DriverDir, options: &StatOptions) -> Result<(), Failure> 
         (options.types.is_empty() || options.types.contains(&counter.type_id))
             && (labels.is_empty() || labels.iter().any(|text| label.contains(text)))
     };
+    let with_rate = |(counter, rate_per_second): (CounterSnapshot, _)| {
+        let type_name = counter_types::name(counter.type_id);
+        Counter { counter, type_name, rate_per_second }
+    };
     let mut rates = Rates::default();
     watch::run(&options.watch, || {
         // Opens the file for each report: a restarted driver has another file.
@@ -72,26 +84,10 @@ pub(crate) fn run(dir: DriverDir, options: &StatOptions) -> Result<(), Failure> 
         let rates = rates.update(now, values);
         Ok(Stat {
             driver: dir.status(cnc.as_ref()),
-            counters: counters.into_iter().zip(rates).map(Counter::new).collect(),
+            counters: counters.into_iter().zip(rates).map(with_rate).collect(),
             has_rates: options.watch.watch,
         })
     })
-}
-
-impl Counter {
-    fn new((counter, rate_per_second): (CounterSnapshot, Option<f64>)) -> Self {
-        Self {
-            id: counter.id,
-            type_id: counter.type_id,
-            type_name: counter_types::name(counter.type_id),
-            value: counter.value,
-            rate_per_second,
-            label: counter.label,
-            registration_id: counter.registration_id,
-            owner_id: counter.owner_id,
-            reference_id: counter.reference_id,
-        }
-    }
 }
 
 impl Report for Stat {
@@ -100,9 +96,8 @@ impl Report for Stat {
     }
 
     fn body(&self) -> Vec<String> {
-        let line = |counter: &Counter| {
-            let rate =
-                if self.has_rates { text::rate(counter.rate_per_second) } else { String::new() };
+        let line = |Counter { counter, rate_per_second, .. }: &Counter| {
+            let rate = text::rate(self.has_rates, *rate_per_second);
             let (value, label) = (text::grouped(counter.value), text::printable(&counter.label));
             format!("{:>5}: {value:>26}{rate} - {label}", counter.id)
         };

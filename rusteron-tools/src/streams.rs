@@ -107,7 +107,7 @@ impl Stream {
         let channel = text::printable(&self.channel);
         let mut lines = vec![format!("{channel} stream {stream_id} session {session_id}")];
         for position in &self.positions {
-            let rate = if has_rates { text::rate(position.rate_per_second) } else { String::new() };
+            let rate = text::rate(has_rates, position.rate_per_second);
             let (kind, value) = (position.kind, text::grouped(position.value));
             let Position { registration_id, client_id, .. } = position;
             let name = position.client_name.as_deref().map(text::printable);

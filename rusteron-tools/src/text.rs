@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use num_format::{Locale, ToFormattedString};
-use serde::Serializer;
+use serde::{Serialize, Serializer};
 
 /// Replaces control characters. Labels and errors come from other processes, and must not control the
 /// terminal.
@@ -22,8 +22,11 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the rate as a column of 16 characters, which is blank without a rate.
-pub(crate) fn rate(per_second: Option<f64>) -> String {
+/// Returns the rate as a column of 16 characters, which is blank in the first report. Empty if no rates are shown.
+pub(crate) fn rate(is_shown: bool, per_second: Option<f64>) -> String {
+    if !is_shown {
+        return String::new();
+    }
     // The conversion limits the rate to 64 bits.
     let text = per_second.map_or(String::new(), |rate| format!("{}/s", grouped(rate as i64)));
     format!("{text:>16}")
@@ -43,8 +46,7 @@ pub(crate) fn time(time: SystemTime) -> impl Display {
 
 /// Returns the duration for people, down to milliseconds.
 pub(crate) fn duration(duration: Duration) -> impl Display {
-    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    humantime::format_duration(Duration::from_millis(millis))
+    humantime::format_duration(Duration::from_millis(millis(duration)))
 }
 
 /// Returns the milliseconds of a duration, limited to 64 bits.
@@ -52,23 +54,12 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Serialises the time as in RFC 3339, or null if the time has no such form.
-pub(crate) fn serialize_time<S: Serializer>(time: &SystemTime, to: S) -> Result<S::Ok, S::Error> {
-    match timestamp(*time) {
-        Some(text) => to.serialize_str(&text),
-        None => to.serialize_none(),
-    }
-}
-
-/// Serialises a time as [`serialize_time`] does, or null without a time.
-pub(crate) fn serialize_optional_time<S: Serializer>(
-    time: &Option<SystemTime>,
+/// Serialises the time as in RFC 3339, or null if there is no time or no such form.
+pub(crate) fn serialize_time<S: Serializer>(
+    time: &(impl Into<Option<SystemTime>> + Copy),
     to: S,
 ) -> Result<S::Ok, S::Error> {
-    match time {
-        Some(time) => serialize_time(time, to),
-        None => to.serialize_none(),
-    }
+    (*time).into().and_then(timestamp).serialize(to)
 }
 
 /// Returns Aeron's number of a version as `major.minor.patch`.
@@ -88,8 +79,8 @@ mod tests {
             assert_eq!(grouped(number), text);
         }
         assert_eq!(grouped(i64::MIN), "-9,223,372,036,854,775,808");
-        assert_eq!(rate(Some(1234.9)).trim(), "1,234/s");
-        assert_eq!(rate(None), " ".repeat(16));
+        assert_eq!(rate(true, Some(1234.9)).trim(), "1,234/s");
+        assert_eq!(rate(true, None), " ".repeat(16));
     }
 
     #[test]

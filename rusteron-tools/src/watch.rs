@@ -43,13 +43,8 @@ pub(crate) fn on_interrupt() -> Result<ShutdownSignal, Failure> {
 /// The last values of counters, to compute rates from.
 #[derive(Debug, Default)]
 pub(crate) struct Rates {
-    last: Option<Sample>,
-}
-
-/// The values of counters at one time, by counter id and registration id. The driver reuses counter ids.
-#[derive(Debug)]
-struct Sample {
-    time: Instant,
+    time: Option<Instant>,
+    /// By counter id and registration id: the driver reuses counter ids.
     values: HashMap<(i32, i64), i64>,
 }
 
@@ -64,15 +59,14 @@ impl Rates {
         let mut values = HashMap::new();
         let rates = counters.map(|(id, registration_id, value)| {
             values.insert((id, registration_id), value);
-            let last = self.last.as_ref()?;
-            let before = *last.values.get(&(id, registration_id))?;
-            let elapsed = time.saturating_duration_since(last.time);
+            let before = *self.values.get(&(id, registration_id))?;
+            let elapsed = time.saturating_duration_since(self.time?);
             // In 128 bits: the difference of two 64-bit numbers may need 65 bits.
             let change = (i128::from(value) - i128::from(before)) as f64;
             (elapsed > Duration::ZERO).then(|| change / elapsed.as_secs_f64())
         });
         let rates = rates.collect();
-        self.last = Some(Sample { time, values });
+        *self = Self { time: Some(time), values };
         rates
     }
 }

@@ -11,32 +11,37 @@ use crate::options::{DescribeOptions, RecordingsOptions};
 use crate::report::{self, Report};
 use crate::text;
 
-/// The facts that an archive knows of a recording.
-#[derive(Debug, Serialize)]
-pub(super) struct Recording {
-    pub(super) recording_id: i64,
+/// The JSON of a descriptor.
+#[derive(Serialize)]
+#[serde(remote = "RecordingDescriptor")]
+struct Recording {
+    recording_id: i64,
     #[serde(serialize_with = "text::serialize_time")]
-    pub(super) start_time: SystemTime,
+    start_time: SystemTime,
     /// `None` if the recording is active.
-    #[serde(serialize_with = "text::serialize_optional_time")]
-    pub(super) stop_time: Option<SystemTime>,
-    pub(super) start_position: Position,
+    #[serde(serialize_with = "text::serialize_time")]
+    stop_time: Option<SystemTime>,
+    start_position: Position,
     /// `None` if the recording is active.
-    pub(super) stop_position: Option<Position>,
-    pub(super) initial_term_id: i32,
-    pub(super) segment_file_length: usize,
-    pub(super) term_buffer_length: usize,
-    pub(super) mtu_length: usize,
-    pub(super) session_id: i32,
-    pub(super) stream_id: i32,
-    pub(super) stripped_channel: String,
-    pub(super) original_channel: String,
-    pub(super) source_identity: String,
+    stop_position: Option<Position>,
+    initial_term_id: i32,
+    segment_file_length: usize,
+    term_buffer_length: usize,
+    mtu_length: usize,
+    session_id: i32,
+    stream_id: i32,
+    stripped_channel: String,
+    original_channel: String,
+    source_identity: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Listed(#[serde(with = "Recording")] RecordingDescriptor);
+
+#[derive(Serialize)]
 struct RecordingList {
-    recordings: Vec<Recording>,
+    recordings: Vec<Listed>,
 }
 
 #[derive(Debug, Serialize)]
@@ -45,7 +50,7 @@ struct RecordingCount {
 }
 
 pub(super) fn list(archive: &Archive, options: &RecordingsOptions) -> Result<(), Failure> {
-    let recordings = find(archive, options)?.into_iter().map(Recording::from).collect();
+    let recordings = find(archive, options)?.into_iter().map(Listed).collect();
     report::print(&RecordingList { recordings }, options.format.json)
 }
 
@@ -85,27 +90,6 @@ pub(super) fn or_active(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "active".to_owned(), |value| value.to_string())
 }
 
-impl From<RecordingDescriptor> for Recording {
-    fn from(descriptor: RecordingDescriptor) -> Self {
-        Self {
-            recording_id: descriptor.recording_id,
-            start_time: descriptor.start_time,
-            stop_time: descriptor.stop_time,
-            start_position: descriptor.start_position,
-            stop_position: descriptor.stop_position,
-            initial_term_id: descriptor.initial_term_id,
-            segment_file_length: descriptor.segment_file_length,
-            term_buffer_length: descriptor.term_buffer_length,
-            mtu_length: descriptor.mtu_length,
-            session_id: descriptor.session_id,
-            stream_id: descriptor.stream_id,
-            stripped_channel: descriptor.stripped_channel,
-            original_channel: descriptor.original_channel,
-            source_identity: descriptor.source_identity,
-        }
-    }
-}
-
 impl Report for RecordingList {
     fn header(&self) -> Vec<String> {
         vec![format!(
@@ -115,7 +99,7 @@ impl Report for RecordingList {
     }
 
     fn body(&self) -> Vec<String> {
-        let line = |recording: &Recording| {
+        let line = |Listed(recording): &Listed| {
             format!(
                 "{:>8} {:>16} {:>16} {:>11} {:>11}  {}",
                 recording.recording_id,
@@ -132,26 +116,22 @@ impl Report for RecordingList {
 
 impl Report for RecordingCount {
     fn header(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn body(&self) -> Vec<String> {
         vec![self.count.to_string()]
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 struct Description {
-    #[serde(flatten)]
-    recording: Recording,
+    #[serde(flatten, with = "Recording")]
+    recording: RecordingDescriptor,
     /// End of a stopped recording, or how far an active one has come.
     recorded_position: Position,
 }
 
 pub(super) fn describe(archive: &Archive, options: &DescribeOptions) -> Result<(), Failure> {
-    let descriptor = descriptor(archive, options.recording_id)?;
+    let recording = descriptor(archive, options.recording_id)?;
     let recorded_position = archive.max_recorded_position(options.recording_id)?;
-    let description = Description { recording: descriptor.into(), recorded_position };
+    let description = Description { recording, recorded_position };
     report::print(&description, options.format.json)
 }
 
@@ -176,9 +156,5 @@ impl Report for Description {
             ("Initial term id", recording.initial_term_id.to_string()),
         ];
         lines.iter().map(|(name, value)| format!("{name:<16}{value}")).collect()
-    }
-
-    fn body(&self) -> Vec<String> {
-        Vec::new()
     }
 }

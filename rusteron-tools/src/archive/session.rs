@@ -23,7 +23,7 @@ pub(super) fn with_archive(
 ) -> Result<(), Failure> {
     let (sender, background) = mpsc::channel();
     let mut context = Context::new()?;
-    context.set_dir(dir.path())?.set_driver_timeout(dir.driver_timeout())?;
+    context.set_dir(&dir.path)?.set_driver_timeout(dir.driver_timeout)?;
     context.set_error_handler(move |error| {
         // The receiver is gone only when the program is ending anyway.
         let _ = sender.send(error.clone());

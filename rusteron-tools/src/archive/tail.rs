@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use rusteron_archive::{Archive, ReplayLength, ReplayParams};
 use rusteron_client::{Header, Position};
-use serde::Serialize;
+use serde_json::json;
 
 use super::REPLAY_STREAM_ID;
 use super::session::IdleLoop;
@@ -14,14 +14,6 @@ use crate::{report, text};
 
 /// Most fragments that a poll takes.
 const FRAGMENT_LIMIT: usize = 10;
-
-/// A message as JSON, with the position after it.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum JsonMessage<'a> {
-    Text { position: Position, text: &'a str },
-    Hex { hex: String, position: Position },
-}
 
 pub(super) fn run(archive: &Archive, options: &TailOptions) -> Result<(), Failure> {
     let recording_id = options.recording_id;
@@ -70,8 +62,10 @@ pub(super) fn run(archive: &Archive, options: &TailOptions) -> Result<(), Failur
 /// Returns the line of a message, with the position after the message.
 fn line(message: &[u8], position: Position, json: bool) -> Result<Vec<u8>, Failure> {
     let mut line = match std::str::from_utf8(message) {
-        Ok(text) if json => report::to_json(&JsonMessage::Text { position, text })?,
-        Err(_) if json => report::to_json(&JsonMessage::Hex { hex: text::hex(message), position })?,
+        Ok(text) if json => report::to_json(&json!({"position": position, "text": text}))?,
+        Err(_) if json => {
+            report::to_json(&json!({"hex": text::hex(message), "position": position}))?
+        }
         _ => format!("{position:>12}  {}", message.escape_ascii()).into_bytes(),
     };
     line.push(b'\n');

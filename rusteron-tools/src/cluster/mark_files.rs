@@ -1,15 +1,15 @@
 //! The mark files of a node's consensus module and services.
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use rusteron_cluster::codec::mark_file::{
     ComponentType, ENDED, HEADER_LENGTH, MarkFileHeader, STARTING, VERSION_FAILED,
 };
-use rusteron_core::cnc::error_log;
+use rusteron_core::cnc::{epoch, error_log};
 use serde::Serialize;
 
 use crate::errors::DistinctError;
@@ -30,32 +30,41 @@ pub(super) struct Component {
     kind: &'static str,
     state: ComponentState,
     version: String,
-    pid: i64,
-    #[serde(serialize_with = "text::serialize_optional_time")]
+    #[serde(serialize_with = "text::serialize_time")]
     start_time: Option<SystemTime>,
     /// `None` unless the component gives signs of life.
-    #[serde(serialize_with = "text::serialize_optional_time")]
+    #[serde(serialize_with = "text::serialize_time")]
     activity_time: Option<SystemTime>,
     activity_age_ms: Option<u64>,
     /// `None` without an election.
     candidate_term_id: Option<i64>,
-    cluster_id: i32,
     /// `None` for containers before they join a log.
     member_id: Option<i32>,
     /// `None` for consensus modules.
     service_id: Option<i32>,
+    #[serde(flatten, with = "Header")]
+    pub(super) header: MarkFileHeader,
+    errors: Vec<DistinctError>,
+}
+
+/// The fields of a header that the JSON has as they are.
+#[derive(Serialize)]
+#[serde(remote = "MarkFileHeader")]
+struct Header {
+    pid: i64,
+    cluster_id: i32,
     service_name: String,
     authenticator: String,
     aeron_dir: String,
     control_channel: String,
     ingress_channel: String,
-    services_dir: String,
+    #[serde(rename = "services_dir")]
+    services_cluster_dir: String,
     archive_stream_id: i32,
     service_stream_id: i32,
     consensus_module_stream_id: i32,
     ingress_stream_id: i32,
     error_buffer_length: i32,
-    errors: Vec<DistinctError>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -73,40 +82,27 @@ enum ComponentState {
     Failed,
 }
 
-/// The mark files of a node.
-#[derive(Debug)]
-pub(super) struct MarkFiles {
-    /// The consensus module, if there is one, comes first.
-    pub(super) components: Vec<Component>,
+/// Reads the mark files of a node. The consensus module, if there is one, comes first.
+pub(super) fn components(dir: &Path, problems: &mut Vec<Problem>) -> Vec<Component> {
+    let link = dir.join(LINK_NAME);
+    let module_dir = linked(&link, problems).unwrap_or_else(|| dir.to_owned());
+    let path = module_dir.join(NAME);
+    let mut components: Vec<_> = component(&path, problems).into_iter().collect();
+    let services_dir = components
+        .first()
+        .map(|module| &module.header.services_cluster_dir)
+        .filter(|services_dir| !services_dir.is_empty())
+        .map_or_else(|| dir.to_owned(), PathBuf::from);
+    for path in service_files(&services_dir, problems) {
+        components.extend(component(&path, problems));
+    }
+    components
 }
 
-impl MarkFiles {
-    pub(super) fn read(dir: &Path, problems: &mut Vec<Problem>) -> Self {
-        let link = dir.join(LINK_NAME);
-        let module_dir = linked(&link, problems).unwrap_or_else(|| dir.to_owned());
-        let path = module_dir.join(NAME);
-        let mut components: Vec<_> = component(&path, problems).into_iter().collect();
-        let services_dir = components
-            .first()
-            .map(|module| &module.services_dir)
-            .filter(|services_dir| !services_dir.is_empty())
-            .map_or_else(|| dir.to_owned(), PathBuf::from);
-        for path in service_files(&services_dir, problems) {
-            components.extend(component(&path, problems));
-        }
-        Self { components }
-    }
-
-    /// Returns the directory of the node's media driver, if a component names it.
-    pub(super) fn driver_dir(&self) -> Option<PathBuf> {
-        let mut dirs = self.components.iter().map(|component| &component.aeron_dir);
-        dirs.find(|dir| !dir.is_empty()).map(PathBuf::from)
-    }
-
-    /// Returns the cluster of the first component.
-    pub(super) fn cluster_id(&self) -> i32 {
-        self.components.first().map_or(0, |component| component.cluster_id)
-    }
+/// Returns the directory of the node's media driver, if a component names it.
+pub(super) fn driver_dir(components: &[Component]) -> Option<PathBuf> {
+    let mut dirs = components.iter().map(|component| &component.header.aeron_dir);
+    dirs.find(|dir| !dir.is_empty()).map(PathBuf::from)
 }
 
 /// Returns the directory that a link file names, if there is such a file.
@@ -155,7 +151,7 @@ fn component(path: &Path, problems: &mut Vec<Problem>) -> Option<Component> {
 
 impl Component {
     fn new(path: &Path, header: MarkFileHeader, bytes: &[u8]) -> Self {
-        let activity_time = time(header.activity_timestamp)
+        let activity_time = epoch::time(header.activity_timestamp)
             .filter(|_| header.activity_timestamp > 0 && header.activity_timestamp != STARTING);
         // Zero for a clock that was set back.
         let age =
@@ -187,34 +183,22 @@ impl Component {
                 VERSION_FAILED => "failed".to_owned(),
                 version => text::semantic_version(version.into()),
             },
-            pid: header.pid,
-            start_time: time(header.start_timestamp),
+            start_time: epoch::time(header.start_timestamp),
             activity_time,
             activity_age_ms: age.map(text::millis),
             candidate_term_id: Some(header.candidate_term_id).filter(|id| *id != ENDED),
-            cluster_id: header.cluster_id,
             member_id: number(header.member_id),
             service_id: number(header.service_id)
                 .filter(|_| header.component_type == ComponentType::Container),
-            service_name: header.service_name,
-            authenticator: header.authenticator,
-            aeron_dir: header.aeron_dir,
-            control_channel: header.control_channel,
-            ingress_channel: header.ingress_channel,
-            services_dir: header.services_cluster_dir,
-            archive_stream_id: header.archive_stream_id,
-            service_stream_id: header.service_stream_id,
-            consensus_module_stream_id: header.consensus_module_stream_id,
-            ingress_stream_id: header.ingress_stream_id,
-            error_buffer_length: header.error_buffer_length,
-            errors: errors.unwrap_or_default().into_iter().map(DistinctError::from).collect(),
+            header,
+            errors: errors.unwrap_or_default().into_iter().map(DistinctError).collect(),
         }
     }
 
     /// Returns the state in one line, and the errors in further lines.
     pub(super) fn lines(&self) -> Vec<String> {
         let name = match self.service_id {
-            Some(id) => format!("service {id} ({})", text::printable(&self.service_name)),
+            Some(id) => format!("service {id} ({})", text::printable(&self.header.service_name)),
             None => self.kind.to_owned(),
         };
         let age = text::duration(Duration::from_millis(self.activity_age_ms.unwrap_or(0)));
@@ -225,17 +209,12 @@ impl Component {
             ComponentState::Ended => "ended in good order".to_owned(),
             ComponentState::Failed => "could not start".to_owned(),
         };
-        let (pid, file) = (self.pid, text::printable(&self.file));
+        let (pid, file) = (self.header.pid, text::printable(&self.file));
         let mut lines = vec![format!("{name}: {state}; process {pid}; {file}")];
         let errors = self.errors.iter().flat_map(DistinctError::lines);
         lines.extend(errors.map(|line| format!("  {line}")));
         lines
     }
-}
-
-/// Returns the time of a number of milliseconds since 1970. `None` before.
-fn time(millis: i64) -> Option<SystemTime> {
-    UNIX_EPOCH.checked_add(Duration::from_millis(u64::try_from(millis).ok()?))
 }
 
 /// No file of a node is read beyond this length in bytes. Error logs have 1 MiB by default, and an entry of the
@@ -247,32 +226,6 @@ pub(super) const MAX_LENGTH: u64 = 64 << 20;
 pub(super) struct Problem {
     pub(super) file: String,
     pub(super) error: String,
-}
-
-/// The reason why the content of a file cannot be read.
-#[derive(Debug)]
-pub(super) enum FileError {
-    Io(io::Error),
-    NotAFile,
-    TooLong(u64),
-}
-
-impl Display for FileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => error.fmt(f),
-            Self::NotAFile => f.write_str("not a regular file"),
-            Self::TooLong(length) => {
-                write!(f, "{length} bytes are more than the {MAX_LENGTH} bytes that are read")
-            }
-        }
-    }
-}
-
-impl From<io::Error> for FileError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
 }
 
 impl Problem {
@@ -289,7 +242,7 @@ impl Problem {
 pub(super) fn read_if_there(path: &Path, problems: &mut Vec<Problem>) -> Option<Vec<u8>> {
     match read(path) {
         Ok(bytes) => Some(bytes),
-        Err(FileError::Io(error)) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => {
             problems.push(Problem::new(path, error));
             None
@@ -298,13 +251,15 @@ pub(super) fn read_if_there(path: &Path, problems: &mut Vec<Problem>) -> Option<
 }
 
 /// Returns the content of a file. Reads, because another process may cut off a mapped file.
-fn read(path: &Path) -> Result<Vec<u8>, FileError> {
+fn read(path: &Path) -> io::Result<Vec<u8>> {
     let about = fs::metadata(path)?;
     if !about.is_file() {
-        return Err(FileError::NotAFile);
+        return Err(io::Error::other("not a regular file"));
     }
-    if about.len() > MAX_LENGTH {
-        return Err(FileError::TooLong(about.len()));
+    let length = about.len();
+    if length > MAX_LENGTH {
+        let error = format!("{length} bytes are more than the {MAX_LENGTH} bytes that are read");
+        return Err(io::Error::other(error));
     }
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_LENGTH).read_to_end(&mut bytes)?;

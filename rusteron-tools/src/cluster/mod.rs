@@ -2,7 +2,7 @@
 
 mod mark_files;
 mod node;
-mod recording_log;
+mod terms_and_snapshots;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,9 +18,9 @@ use crate::report::Report;
 use crate::text;
 use crate::watch;
 
-use mark_files::{Component, MarkFiles, Problem};
+use mark_files::{Component, Problem};
 use node::{Node, Service, Session};
-use recording_log::Entry;
+use terms_and_snapshots::Entry;
 
 #[derive(Debug, Serialize)]
 struct Cluster {
@@ -59,34 +59,35 @@ pub(crate) fn run(
 impl Cluster {
     fn read(dir: &Path, driver_dir: Option<&Path>, timeout: Duration) -> Result<Self, Failure> {
         let mut problems = Vec::new();
-        let marks = MarkFiles::read(dir, &mut problems);
+        let components = mark_files::components(dir, &mut problems);
         let log = mark_files::read_if_there(&dir.join(RECORDING_LOG), &mut problems);
-        if marks.components.is_empty() && log.is_none() && problems.is_empty() {
+        if components.is_empty() && log.is_none() && problems.is_empty() {
             let missing = format!("neither {} nor {}", mark_files::NAME, RECORDING_LOG);
             return Err(Failure::Run(format!("no cluster in {}: {missing}", dir.display())));
         }
-        let (terms, snapshots) = match recording_log::parse(&log.unwrap_or_default()) {
-            Ok(entries) => recording_log::sort(entries),
+        let (terms, snapshots) = match terms_and_snapshots::parse(&log.unwrap_or_default()) {
+            Ok(entries) => terms_and_snapshots::sort(entries),
             Err(error) => {
                 problems.push(Problem::new(&dir.join(RECORDING_LOG), error));
                 (Vec::new(), Vec::new())
             }
         };
-        let driver_dir = driver_dir.map(Path::to_owned).or_else(|| marks.driver_dir());
-        let driver_dir = driver_dir.map(|dir| DriverDir::new(dir, timeout));
+        let driver_dir =
+            driver_dir.map(Path::to_owned).or_else(|| mark_files::driver_dir(&components));
+        let driver_dir = driver_dir.map(|path| DriverDir { path, driver_timeout: timeout });
         let cnc = match driver_dir.as_ref().map(DriverDir::find) {
             None => None,
             Some(Ok(cnc)) => cnc,
             // The files of the node may tell why.
             Some(Err(Failure::Run(error))) => {
-                let file = driver_dir.as_ref().map(|dir| dir.path().to_string_lossy());
+                let file = driver_dir.as_ref().map(|dir| dir.path.to_string_lossy());
                 problems.push(Problem { file: file.unwrap_or_default().into_owned(), error });
                 None
             }
             Some(Err(failure)) => return Err(failure),
         };
         let counters = cnc.as_ref().map(CncFile::counters);
-        let cluster_id = marks.cluster_id();
+        let cluster_id = components.first().map_or(0, |first| first.header.cluster_id);
         let counters = counters.map(|counters| node::read(&counters, cluster_id));
         let (node, services, sessions) = counters.unwrap_or_default();
         Ok(Self {
@@ -95,7 +96,7 @@ impl Cluster {
             node,
             services,
             sessions,
-            components: marks.components,
+            components,
             terms,
             snapshots,
             problems,

@@ -1,11 +1,12 @@
 //! A node, by the counters of its media driver.
 
-use rusteron_client::{CounterSnapshot, CountersReader};
+use std::collections::BTreeMap;
+
+use rusteron_client::CountersReader;
 use rusteron_core::cnc::{i32_at, i64_at};
 use serde::Serialize;
 
-use crate::counter_types::cluster as types;
-use crate::text;
+use crate::{counter_types, text};
 
 /// A node, by the counters of its consensus module. A missing counter is `None`.
 #[derive(Debug, Default, Serialize)]
@@ -20,19 +21,23 @@ pub(super) struct Node {
     node_control_toggle: Option<String>,
     snapshots: Option<i64>,
     elections: Option<i64>,
-    errors: Option<i64>,
     timed_out_clients: Option<i64>,
     invalid_requests: Option<i64>,
-    max_cycle_time_ns: Option<i64>,
-    slow_cycles: Option<i64>,
-    max_snapshot_time_ns: Option<i64>,
-    slow_snapshots: Option<i64>,
+    #[serde(flatten)]
+    agent: Agent,
 }
 
 /// A service, by the counters of its container.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Service {
     service_id: i32,
+    #[serde(flatten)]
+    agent: Agent,
+}
+
+/// The counters that the agents of consensus modules and of containers have.
+#[derive(Debug, Default, Serialize)]
+struct Agent {
     errors: Option<i64>,
     max_cycle_time_ns: Option<i64>,
     slow_cycles: Option<i64>,
@@ -46,15 +51,6 @@ pub(super) struct Session {
     cluster_session_id: i64,
     label: String,
 }
-
-/// The counters of containers.
-const SERVICE_TYPES: [i32; 5] = [
-    types::SERVICE_ERRORS,
-    types::SERVICE_MAX_CYCLE_TIME,
-    types::SERVICE_SLOW_CYCLES,
-    types::SERVICE_MAX_SNAPSHOT_TIME,
-    types::SERVICE_SLOW_SNAPSHOTS,
-];
 
 // Names of values, in the order of Java's codes.
 const STATES: [&str; 7] =
@@ -94,7 +90,7 @@ const NODE_CONTROL_TOGGLES: [&str; 4] =
     ["inactive", "neutral", "replicate-standby-snapshot", "validate-recording-log"];
 
 /// Returns the name of a code, or the code itself.
-fn name(names: &[&str], code: i64) -> String {
+fn value_name(names: &[&str], code: i64) -> String {
     let known = usize::try_from(code).ok().and_then(|code| names.get(code));
     known.map_or_else(|| code.to_string(), ToString::to_string)
 }
@@ -105,106 +101,101 @@ pub(super) fn read(
     cluster_id: i32,
 ) -> (Option<Node>, Vec<Service>, Vec<Session>) {
     let mut node = Node { cluster_id, ..Node::default() };
-    let (mut services, mut sessions) = (Vec::new(), Vec::new());
+    let (mut services, mut sessions) = (BTreeMap::new(), Vec::new());
     let mut has_node = false;
     counters.for_each(|counter| {
-        if i32_at(&counter.key, 0) == Some(cluster_id) {
-            has_node |= node.add(counter);
-            add_service(&mut services, counter);
-            if counter.type_id == types::SESSION {
-                let label = counter.label.clone();
-                let cluster_session_id = i64_at(&counter.key, 4).unwrap_or_default();
-                sessions.push(Session { cluster_session_id, label });
-            }
+        let name = counter_types::name(counter.type_id);
+        let Some(name) = name.filter(|_| i32_at(&counter.key, 0) == Some(cluster_id)) else {
+            return;
+        };
+        if name == "cluster-session" {
+            let label = counter.label.clone();
+            let cluster_session_id = i64_at(&counter.key, 4).unwrap_or_default();
+            sessions.push(Session { cluster_session_id, label });
+        } else if let Some(name) = name.strip_prefix("cluster-") {
+            has_node |= node.add(name, counter.value);
+        } else if let Some(name) = name.strip_prefix("service-") {
+            let service_id = i32_at(&counter.key, 4).unwrap_or_default();
+            let new = Service { service_id, ..Service::default() };
+            services.entry(service_id).or_insert(new).agent.add(name, counter.value);
         }
     });
-    services.sort_by_key(|service: &Service| service.service_id);
     sessions.sort_by_key(|session| session.cluster_session_id);
-    (has_node.then_some(node), services, sessions)
+    (has_node.then_some(node), services.into_values().collect(), sessions)
 }
 
 impl Node {
     /// Adds a counter's value. Returns whether it is a counter of a consensus module.
-    fn add(&mut self, counter: &CounterSnapshot) -> bool {
-        let value = counter.value;
-        let named = |names: &[&str]| Some(name(names, value));
-        match counter.type_id {
-            types::STATE => self.state = named(&STATES),
-            types::ROLE => self.role = named(&ROLES),
-            types::ELECTION_STATE => self.election_state = named(&ELECTION_STATES),
-            types::LEADERSHIP_TERM => self.leadership_term_id = Some(value),
-            types::COMMIT_POSITION => self.commit_position = Some(value),
-            types::CONTROL_TOGGLE => self.control_toggle = named(&CONTROL_TOGGLES),
-            types::NODE_CONTROL_TOGGLE => self.node_control_toggle = named(&NODE_CONTROL_TOGGLES),
-            types::SNAPSHOTS => self.snapshots = Some(value),
-            types::ELECTIONS => self.elections = Some(value),
-            types::ERRORS => self.errors = Some(value),
-            types::TIMED_OUT_CLIENTS => self.timed_out_clients = Some(value),
-            types::INVALID_REQUESTS => self.invalid_requests = Some(value),
-            types::MAX_CYCLE_TIME => self.max_cycle_time_ns = Some(value),
-            types::SLOW_CYCLES => self.slow_cycles = Some(value),
-            types::MAX_SNAPSHOT_TIME => self.max_snapshot_time_ns = Some(value),
-            types::SLOW_SNAPSHOTS => self.slow_snapshots = Some(value),
-            _ => return false,
+    fn add(&mut self, name: &str, value: i64) -> bool {
+        let named = |names: &[&str]| Some(value_name(names, value));
+        match name {
+            "state" => self.state = named(&STATES),
+            "role" => self.role = named(&ROLES),
+            "election-state" => self.election_state = named(&ELECTION_STATES),
+            "term" => self.leadership_term_id = Some(value),
+            "commit-pos" => self.commit_position = Some(value),
+            "control" => self.control_toggle = named(&CONTROL_TOGGLES),
+            "node-control" => self.node_control_toggle = named(&NODE_CONTROL_TOGGLES),
+            "snapshots" => self.snapshots = Some(value),
+            "elections" => self.elections = Some(value),
+            "timed-out-clients" => self.timed_out_clients = Some(value),
+            "invalid-requests" => self.invalid_requests = Some(value),
+            _ => return self.agent.add(name, value),
         }
         true
     }
 
     /// Returns the most important facts in one line.
     pub(super) fn line(&self) -> String {
-        let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
         format!(
             "cluster {}: {}, term {}, commit position {}; election {}, consensus module {}",
             self.cluster_id,
-            text(&self.role),
+            known(&self.role),
             number(self.leadership_term_id),
             number(self.commit_position),
-            text(&self.election_state),
-            text(&self.state),
+            known(&self.election_state),
+            known(&self.state),
         )
     }
 
     pub(super) fn lines(&self) -> Vec<String> {
-        let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
         let toggles = format!(
             "control toggle {}, of the node {}",
-            text(&self.control_toggle),
-            text(&self.node_control_toggle)
+            known(&self.control_toggle),
+            known(&self.node_control_toggle)
         );
         let counts = [
             ("snapshots", self.snapshots),
             ("elections", self.elections),
-            ("errors", self.errors),
+            ("errors", self.agent.errors),
             ("timed out clients", self.timed_out_clients),
             ("invalid requests", self.invalid_requests),
-            ("slow cycles", self.slow_cycles),
-            ("slow snapshots", self.slow_snapshots),
+            ("slow cycles", self.agent.slow_cycles),
+            ("slow snapshots", self.agent.slow_snapshots),
         ];
         let counts = counts.map(|(name, value)| format!("{name} {}", number(value)));
-        let times = durations(self.max_cycle_time_ns, self.max_snapshot_time_ns);
-        vec![toggles, counts.join(", "), times]
+        vec![toggles, counts.join(", "), self.agent.durations()]
     }
 }
 
-/// Adds the value of a container's counter to its service.
-fn add_service(services: &mut Vec<Service>, counter: &CounterSnapshot) {
-    if !SERVICE_TYPES.contains(&counter.type_id) {
-        return;
+impl Agent {
+    /// Adds a counter's value. Returns whether it is one of these counters.
+    fn add(&mut self, name: &str, value: i64) -> bool {
+        *match name {
+            "errors" => &mut self.errors,
+            "max-cycle-time" => &mut self.max_cycle_time_ns,
+            "slow-cycles" => &mut self.slow_cycles,
+            "max-snapshot-time" => &mut self.max_snapshot_time_ns,
+            "slow-snapshots" => &mut self.slow_snapshots,
+            _ => return false,
+        } = Some(value);
+        true
     }
-    let service_id = i32_at(&counter.key, 4).unwrap_or_default();
-    let index = services.iter().position(|service| service.service_id == service_id);
-    let index = index.unwrap_or_else(|| {
-        services.push(Service { service_id, ..Service::default() });
-        services.len() - 1
-    });
-    let service = &mut services[index];
-    *match counter.type_id {
-        types::SERVICE_ERRORS => &mut service.errors,
-        types::SERVICE_MAX_CYCLE_TIME => &mut service.max_cycle_time_ns,
-        types::SERVICE_SLOW_CYCLES => &mut service.slow_cycles,
-        types::SERVICE_MAX_SNAPSHOT_TIME => &mut service.max_snapshot_time_ns,
-        _ => &mut service.slow_snapshots,
-    } = Some(counter.value);
+
+    fn durations(&self) -> String {
+        let (cycle, snapshot) = (number(self.max_cycle_time_ns), number(self.max_snapshot_time_ns));
+        format!("longest cycle {cycle} ns, longest snapshot {snapshot} ns")
+    }
 }
 
 impl Service {
@@ -212,10 +203,10 @@ impl Service {
         format!(
             "service {}: errors {}, slow cycles {}, slow snapshots {}; {}",
             self.service_id,
-            number(self.errors),
-            number(self.slow_cycles),
-            number(self.slow_snapshots),
-            durations(self.max_cycle_time_ns, self.max_snapshot_time_ns)
+            number(self.agent.errors),
+            number(self.agent.slow_cycles),
+            number(self.agent.slow_snapshots),
+            self.agent.durations()
         )
     }
 }
@@ -226,9 +217,8 @@ impl Session {
     }
 }
 
-fn durations(cycle_ns: Option<i64>, snapshot_ns: Option<i64>) -> String {
-    let (cycle, snapshot) = (number(cycle_ns), number(snapshot_ns));
-    format!("longest cycle {cycle} ns, longest snapshot {snapshot} ns")
+fn known(text: &Option<String>) -> &str {
+    text.as_deref().unwrap_or("unknown")
 }
 
 fn number(number: Option<i64>) -> String {
