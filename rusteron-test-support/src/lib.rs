@@ -15,7 +15,6 @@ mod driver_files;
 mod drivers;
 #[cfg(unix)]
 mod fork;
-mod java;
 mod ports;
 mod program;
 mod random;
@@ -34,13 +33,14 @@ pub use drivers::{
 };
 #[cfg(unix)]
 pub use fork::ForkedChild;
-pub use java::{has_java, java_run, prepare_java};
 pub use ports::{free_port, free_port_block, udp_channel};
 #[cfg(unix)]
 pub use program::send_signal;
 pub use program::{Finished, Running, command, number, report, run, succeed};
 pub use random::{Random, mix};
-pub use requirements::{SmallFileSystem, aeron_source, memory_dir, skip};
+pub use requirements::{
+    SmallFileSystem, aeron_source, has_java, java_run, memory_dir, prepare_java, skip,
+};
 pub use streams::{
     SHORT_TERMS, connected_pair, exchange, exchange_with, offer, receive, receive_fragments, retry,
     shared_pair,

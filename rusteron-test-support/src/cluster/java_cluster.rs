@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::java_node::{JavaNode, Ports};
 use super::options::{AeronVersion, Options};
-use crate::java::is_there;
+use crate::requirements::is_there;
 use crate::{await_some, has_java, java_run, memory_dir};
 
 /// A cluster of one member or more, in directories and at ports of its own. Dropping it kills the processes and removes
