@@ -1,25 +1,38 @@
-//! Short campaigns: one survives, and some must not.
+//! Short campaigns: some survive, and some must not.
 
 #![cfg(target_os = "linux")]
 
 use std::process::{Command, Output};
 
+use rusteron_test_support::has_java;
 use serde_json::Value;
 
 /// The campaign waits as long for a condition that a mistake keeps from coming true.
 const DEADLINE: &str = "24s";
 
-/// Runs a campaign, and returns its output and its report.
-fn campaign(arguments: &[&str]) -> (Output, Value) {
+/// Runs a campaign, and returns its output and the report, a file of this name.
+fn campaign(first: &[&str], report: &str, arguments: &[&str]) -> (Output, Value) {
     let results = tempfile::tempdir().expect("a directory");
     let output = Command::new(env!("CARGO_BIN_EXE_survival"))
-        .args(["clients", "--publishers", "1", "--subscribers", "2", "--seed", "1", "--results"])
+        .args(first)
+        .arg("--results")
         .arg(results.path())
         .args(arguments)
         .output()
         .expect("the program starts");
-    let report = std::fs::read(results.path().join("survival.json")).expect("a report");
-    (output, serde_json::from_slice(&report).expect("JSON"))
+    let report = std::fs::read(results.path().join(report)).expect("a report");
+    let report = serde_json::from_slice(&report);
+    let report = report.unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    (output, report)
+}
+
+fn clients(arguments: &[&str]) -> (Output, Value) {
+    let first = ["clients", "--publishers", "1", "--subscribers", "2", "--seed", "1"];
+    campaign(&first, "survival.json", arguments)
+}
+
+fn cluster(arguments: &[&str]) -> (Output, Value) {
+    campaign(&["cluster", "--seed", "7"], "cluster-survival.json", arguments)
 }
 
 /// A campaign in which the first subscriber makes a mistake fails, with these kinds of faults and no others.
@@ -27,7 +40,7 @@ fn campaign(arguments: &[&str]) -> (Output, Value) {
 fn fails_with(mistake: &str, expected: &[&str]) {
     let arguments =
         ["--duration", "2s", "--deadline", DEADLINE, "--faults", "none", "--sabotage", mistake];
-    let (output, report) = campaign(&arguments);
+    let (output, report) = clients(&arguments);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");
     for (name, count) in report["violations"].as_object().expect("violations") {
@@ -39,7 +52,7 @@ fn fails_with(mistake: &str, expected: &[&str]) {
 #[test]
 fn faults_are_survived() {
     let faults = "kill-client,pause-client,descriptors,loss";
-    let (output, report) = campaign(&["--duration", "5s", "--faults", faults]);
+    let (output, report) = clients(&["--duration", "5s", "--faults", faults]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}");
     assert!(report["figures"]["messages received"].as_u64() > Some(1_000), "{text}");
@@ -80,7 +93,7 @@ fn leaked_descriptors_are_noticed() {
 fn client_that_outlives_its_timeout_is_noticed() {
     let arguments = ["--duration", "8s", "--deadline", DEADLINE, "--faults", "pause-client"];
     let arguments = [&arguments[..], &["--sabotage", "undead"]].concat();
-    let (output, report) = campaign(&arguments);
+    let (output, report) = clients(&arguments);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(report["violations"]["stuck"].as_u64() > Some(0), "{text}");
@@ -88,10 +101,43 @@ fn client_that_outlives_its_timeout_is_noticed() {
 }
 
 #[test]
+#[ignore = "takes a minute: cargo test -p rusteron-survival --test campaign -- --ignored"]
+fn killed_services_are_survived() {
+    if !has_java() {
+        return;
+    }
+    let (output, report) = cluster(&["--duration", "20s", "--faults", "kill-service"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    let violations = report["violations"].as_object().expect("violations");
+    assert!(violations.values().all(|count| count.as_u64() == Some(0)), "{text}");
+    let figure = |name: &str| report["figures"][name].as_u64();
+    assert!(figure("kills of services") > Some(0), "{text}");
+    assert!(figure("requests answered") > Some(100), "{text}");
+    assert!(figure("digests compared of members") > Some(0), "{text}");
+    assert!(figure("digests compared with answers") > Some(0), "{text}");
+}
+
+#[test]
+fn diverging_services_are_noticed() {
+    if !has_java() {
+        return;
+    }
+    let arguments = ["--duration", "60s", "--faults", "pause-service", "--diverge"];
+    let (output, report) = cluster(&arguments);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(report["violations"]["diverged"].as_u64() > Some(0), "{text}");
+    assert!(text.contains("diverged: position"), "{text}");
+}
+
+#[test]
 fn unknown_fault_is_refused() {
-    let output = Command::new(env!("CARGO_BIN_EXE_survival"))
-        .args(["clients", "--faults", "nonsense"])
-        .output()
-        .expect("the program starts");
-    assert_eq!(output.status.code(), Some(2));
+    for name in ["clients", "cluster"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_survival"))
+            .args([name, "--faults", "nonsense"])
+            .output()
+            .expect("the program starts");
+        assert_eq!(output.status.code(), Some(2), "{name}");
+    }
 }

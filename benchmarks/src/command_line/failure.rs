@@ -46,29 +46,16 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-impl From<rusteron_client::Error> for Failure {
-    fn from(error: rusteron_client::Error) -> Self {
-        Self::Run(error.to_string())
-    }
+macro_rules! from_errors {
+    ($($error:ident),+) => {$(
+        impl From<rusteron_client::$error> for Failure {
+            fn from(error: rusteron_client::$error) -> Self {
+                Self::Run(error.to_string())
+            }
+        }
+    )+};
 }
-
-impl From<rusteron_client::ChannelUriError> for Failure {
-    fn from(error: rusteron_client::ChannelUriError) -> Self {
-        Self::Run(error.to_string())
-    }
-}
-
-impl From<rusteron_client::OfferError> for Failure {
-    fn from(error: rusteron_client::OfferError) -> Self {
-        Self::Run(error.to_string())
-    }
-}
-
-impl From<rusteron_client::PollError> for Failure {
-    fn from(error: rusteron_client::PollError) -> Self {
-        Self::Run(error.to_string())
-    }
-}
+from_errors!(Error, ChannelUriError, OfferError, PollError);
 
 /// The end of a program: prints the failure, if there is one, and tells the exit code.
 pub fn exit_code(result: Result<(), Failure>) -> ExitCode {

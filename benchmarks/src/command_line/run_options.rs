@@ -1,14 +1,20 @@
 //! Options that the benchmarks have in common.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
+use rusteron_core::scan;
 
-use super::byte_size;
-use super::duration;
 use super::failure::Failure;
+
+/// The longest message that Aeron takes in any term length.
+const MAX_MESSAGE_LENGTH: usize = 16 << 20;
+
+/// The term lengths that Aeron's log buffers can have.
+const TERM_LENGTHS: RangeInclusive<usize> = 64 << 10..=1 << 30;
 
 /// Rounds, times, results and Java: the options of every comparison.
 #[derive(Debug, Clone, Args)]
@@ -20,12 +26,12 @@ pub struct RunOptions {
 
     /// How long to measure in each run, at least 100ms
     #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "1s",
-          value_parser = duration::parse)]
+          value_parser = humantime::parse_duration)]
     pub measure: Duration,
 
     /// How long each run goes on before that
     #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "500ms",
-          value_parser = duration::parse)]
+          value_parser = humantime::parse_duration)]
     pub warmup: Duration,
 
     /// Directory for the results file; it is created if necessary
@@ -34,7 +40,7 @@ pub struct RunOptions {
 
     /// How long a run with Java goes on before it is measured, for its compiler to get ready
     #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "3s",
-          value_parser = duration::parse)]
+          value_parser = humantime::parse_duration)]
     pub java_warmup: Duration,
 
     /// An option for the Java machine, such as -Dagrona.disable.bounds.checks=true; can be repeated
@@ -52,7 +58,7 @@ impl RunOptions {
     /// [`Failure::Usage`] if a value cannot be used.
     pub fn check(&self) -> Result<(), Failure> {
         if self.measure < Self::SLICE {
-            let value = duration::display(self.measure);
+            let value = scan::format_duration(self.measure);
             return Err(Failure::usage("--measure <TIME>", value, "expected at least 100ms"));
         }
         Ok(())
@@ -83,6 +89,47 @@ pub fn distinct<T: PartialEq + Copy>(values: &[T]) -> Vec<T> {
     distinct
 }
 
+fn parse_size(text: &str) -> Option<usize> {
+    usize::try_from(scan::strict_size(text)?).ok()
+}
+
+/// How many bytes there are to be of something that may be long, such as a recording.
+///
+/// # Errors
+/// A text that names the range, from 1 byte on, if this is not a length in it.
+pub fn parse_length(text: &str) -> Result<usize, String> {
+    parse_size(text)
+        .filter(|length| *length > 0)
+        .ok_or_else(|| "expected a number of bytes from 1 on, such as 64k or 1g".to_owned())
+}
+
+/// The length of a message.
+///
+/// # Errors
+/// A text that names the range, from 1 byte to 16 MiB, if this is not a length in it.
+pub fn parse_message_length(text: &str) -> Result<usize, String> {
+    parse_size(text)
+        .filter(|length| (1..=MAX_MESSAGE_LENGTH).contains(length))
+        .ok_or_else(|| "expected a number of bytes from 1 to 16m, such as 32 or 1k".to_owned())
+}
+
+/// The length of a term buffer.
+///
+/// # Errors
+/// A text that names the range, powers of two from 64 KiB to 1 GiB, if this is not a length in it.
+pub fn parse_term_length(text: &str) -> Result<usize, String> {
+    parse_size(text)
+        .filter(|length| TERM_LENGTHS.contains(length) && length.is_power_of_two())
+        .ok_or_else(|| "expected a power of two from 64k to 1g, such as 64k or 1m".to_owned())
+}
+
+/// The longest message that can be sent in terms of a length.
+///
+/// Corresponds to `aeron_compute_max_message_length`.
+pub fn max_message_length(term_length: usize) -> usize {
+    (term_length / 8).min(MAX_MESSAGE_LENGTH)
+}
+
 /// Checks that messages fit into terms of a length.
 ///
 /// # Errors
@@ -92,11 +139,11 @@ pub fn check_message_length(
     message_length: usize,
     term_length: usize,
 ) -> Result<(), Failure> {
-    let max = byte_size::max_message_length(term_length);
+    let max = max_message_length(term_length);
     if message_length <= max {
         return Ok(());
     }
-    let terms = byte_size::display(term_length);
+    let terms = scan::format_size(term_length as u64);
     let reason = format!("expected 1 to {max} bytes, an eighth of the term length ({terms})");
     Err(Failure::usage(option, message_length, reason))
 }
@@ -110,4 +157,39 @@ pub fn check_linux() -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Run("this benchmark reads /proc, which Linux alone has".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_term_length_is_a_power_of_two_in_range() {
+        for (text, length) in
+            [("64k", 1 << 16), ("65536", 1 << 16), ("1m", 1 << 20), ("1g", 1 << 30)]
+        {
+            assert_eq!(parse_term_length(text), Ok(length), "{text}");
+        }
+        for text in ["0", "32k", "65k", "3m", "2g", "100", "x"] {
+            let error = parse_term_length(text).expect_err(text);
+            assert!(error.contains("64k to 1g"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_message_length_is_in_range() {
+        assert_eq!(parse_message_length("1"), Ok(1));
+        assert_eq!(parse_message_length("16m"), Ok(16 << 20));
+        for text in ["0", "16777217", "17m", "1g", "x"] {
+            let error = parse_message_length(text).expect_err(text);
+            assert!(error.contains("1 to 16m"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_longest_message_follows_the_term_length() {
+        assert_eq!(max_message_length(64 << 10), 8 << 10);
+        assert_eq!(max_message_length(128 << 20), 16 << 20);
+        assert_eq!(max_message_length(1 << 30), 16 << 20);
+    }
 }

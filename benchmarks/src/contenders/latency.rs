@@ -11,8 +11,7 @@ use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
 use crate::contenders::c_functions::{CPublication, CSubscription};
 use crate::contenders::ping_pong::{self, End, Pace, Plan};
-use crate::measuring::connection::Connection;
-use crate::measuring::endpoints;
+use crate::measuring::connection::{Connection, free_endpoints};
 use crate::processes::java::Java;
 
 /// The two threads.
@@ -37,9 +36,7 @@ pub type RustEnd = End<ExclusivePublication, Subscription>;
 pub fn channels(transport: Transport) -> Result<[String; 2], Failure> {
     Ok(match transport {
         Transport::Ipc => ["aeron:ipc"; 2].map(str::to_owned),
-        Transport::Udp => {
-            endpoints::free_endpoints::<2>()?.map(|it| format!("aeron:udp?endpoint={it}"))
-        }
+        Transport::Udp => free_endpoints::<2>()?.map(|it| format!("aeron:udp?endpoint={it}")),
     })
 }
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use rusteron_client::{IdleStrategy, IdleStrategyKind, OfferError, PollError};
+use rusteron_core::scan;
 
-use crate::command_line::duration;
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
 use crate::measuring::message_path::{Publish, Receive};
@@ -351,7 +351,7 @@ impl Watch<'_> {
             self.since = Instant::now();
             self.iterations = IDLE_ITERATIONS;
         } else if self.since.elapsed() >= self.plan.timeout {
-            let waited = duration::display(self.plan.timeout);
+            let waited = scan::format_duration(self.plan.timeout);
             return Err(Failure::Run(format!("ping: nothing has come back for {waited}")));
         }
         Ok(())

@@ -1,13 +1,15 @@
 //! The media driver, the client, and the stream that is measured.
 
+use std::io;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, Context, Error, ExclusivePublication, Publication, Subscription};
+use rusteron_core::scan;
 use rusteron_media_driver::{Context as DriverContext, MediaDriver};
 
-use crate::command_line::duration;
 use crate::command_line::failure::{self, Failure};
 use crate::command_line::interrupt::Interrupt;
 
@@ -163,7 +165,7 @@ impl Connection {
                 return Err(Failure::Run(format!(
                     "publisher and subscriber on {channel} stream {stream_id} are not connected \
                      after {}",
-                    duration::display(self.timeout()),
+                    scan::format_duration(self.timeout()),
                 )));
             }
             if interrupt.wait_until(Instant::now() + PAUSE, || false) {
@@ -207,4 +209,22 @@ fn connect(dir: &Path) -> Result<(Aeron, Receiver<Error>), Failure> {
         Failure::run(format_args!("cannot connect to a media driver in {dir}"), error)
     })?;
     Ok((aeron, background))
+}
+
+/// UDP endpoints of this machine that are free now.
+///
+/// # Errors
+/// [`Failure::Run`] if there are none.
+pub fn free_endpoints<const N: usize>() -> Result<[String; N], Failure> {
+    let free = || -> io::Result<_> {
+        // All at the same time, so that no two are the same.
+        let sockets =
+            (0..N).map(|_| UdpSocket::bind("127.0.0.1:0")).collect::<Result<Vec<_>, _>>()?;
+        let mut endpoints = [const { String::new() }; N];
+        for (endpoint, socket) in endpoints.iter_mut().zip(sockets) {
+            *endpoint = socket.local_addr()?.to_string();
+        }
+        Ok(endpoints)
+    };
+    free().map_err(|error| Failure::run("no free port on 127.0.0.1", error))
 }

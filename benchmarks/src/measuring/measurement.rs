@@ -5,11 +5,10 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use rusteron_client::{IdleStrategyKind, OfferError, PollError};
+use rusteron_core::scan;
 
-use crate::command_line::duration;
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
-use crate::measuring::median::median;
 use crate::measuring::message_path::{Poll, Publish};
 use crate::measuring::publisher;
 use crate::measuring::run::Run;
@@ -292,8 +291,19 @@ impl<'a, F: FnMut(Phase, &Slice) -> Result<(), Failure>> Sampler<'a, F> {
         if self.silence < self.plan.timeout {
             return Ok(());
         }
-        Err(Failure::Run(format!("no message has arrived for {}", duration::display(self.silence))))
+        Err(Failure::Run(format!(
+            "no message has arrived for {}",
+            scan::format_duration(self.silence)
+        )))
     }
+}
+
+/// The median of some values, linear between the two in the middle; `None` without values.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len().checked_sub(1)? as f64 / 2.0;
+    Some((sorted[middle.floor() as usize] + sorted[middle.ceil() as usize]) / 2.0)
 }
 
 #[cfg(test)]
@@ -303,6 +313,18 @@ mod tests {
     use rusteron_client::{CloseCause, Yielding};
 
     use super::*;
+
+    #[test]
+    fn median_is_between_the_middle_values() {
+        for (values, expected) in [
+            (vec![], None),
+            (vec![7.0], Some(7.0)),
+            (vec![4.0, 1.0, 3.0, 2.0], Some(2.5)),
+            (vec![9.0, 1.0, 3.0], Some(3.0)),
+        ] {
+            assert_eq!(median(&values), expected);
+        }
+    }
 
     /// A stream without Aeron.
     struct Pipe<T>(T);

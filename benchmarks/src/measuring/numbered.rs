@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rusteron_client::{ExclusivePublication, Header, OfferError, PollError, Subscription};
 
 use crate::command_line::failure::Failure;
-use crate::measuring::cache_line::CacheLine;
 use crate::measuring::message_path::{Poll, Publish};
+use crate::measuring::run::CacheLine;
 
 /// Length in bytes of the number in each message.
 pub const NUMBER_LENGTH: usize = size_of::<u64>();

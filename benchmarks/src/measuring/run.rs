@@ -1,10 +1,10 @@
 //! The state that the threads of one measurement share.
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::command_line::interrupt::Interrupt;
-use crate::measuring::cache_line::CacheLine;
 
 /// One measurement in progress: shared by publishers, subscriber and the thread that samples.
 #[derive(Debug)]
@@ -16,6 +16,20 @@ pub struct Run<'a> {
     /// Changed once by each publisher, and read after the stop only.
     publishers: Mutex<Publishers>,
     interrupt: &'a Interrupt,
+}
+
+/// A value with the cache lines around it to itself. So a write to the value slows no thread that
+/// reads another value. Processors fetch lines in pairs: hence two lines.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct CacheLine<T>(pub T);
+
+impl<T> Deref for CacheLine<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
 }
 
 /// The publishers of a run.

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::command_line::choice::Language;
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
-use crate::measuring::endpoints;
+use crate::measuring::connection::free_endpoints;
 use crate::processes::cores::Cores;
 use crate::processes::java::Java;
 use crate::processes::program::Program;
@@ -99,7 +99,7 @@ impl ClusterNode {
         let dir = tempfile::Builder::new().prefix("rusteron-cluster-").tempdir_in(&base).map_err(
             |error| Failure::run(format_args!("no directory in {}", base.display()), error),
         )?;
-        let [archive, ingress, consensus, log] = endpoints::free_endpoints::<4>()?;
+        let [archive, ingress, consensus, log] = free_endpoints::<4>()?;
         let path = |name: &str| dir.path().join(name).display().to_string();
         let options = [
             format!("aeron.dir={}", path("driver")),

@@ -9,7 +9,6 @@ use clap::builder::RangedU64ValueParser;
 use rusteron_client::IdleStrategyKind;
 
 use super::comparison::{Case, Comparison};
-use crate::command_line::byte_size;
 use crate::command_line::choice::{Transport, idle_strategy};
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
@@ -76,7 +75,7 @@ pub struct ResourceOptions {
 
     /// Length of a term buffer: a power of two from 64k to 1g [default: the drivers', 16m for UDP, 64m for IPC]
     #[arg(long, allow_hyphen_values = true, value_name = "BYTES",
-          value_parser = byte_size::parse_term_length)]
+          value_parser = run_options::parse_term_length)]
     term_length: Option<usize>,
 
     /// The program media_driver [default: the one beside this program]

@@ -11,7 +11,6 @@ use clap::{Args, ValueEnum};
 use rusteron_client::CncFile;
 
 use super::comparison::{Case, Comparison};
-use crate::command_line::byte_size;
 use crate::command_line::choice::Transport;
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
@@ -73,7 +72,7 @@ pub struct DriversOptions {
 
     /// Length of a term buffer: a power of two from 64k to 1g [default: the drivers', 16m for UDP, 64m for IPC]
     #[arg(long, allow_hyphen_values = true, value_name = "BYTES",
-          value_parser = byte_size::parse_term_length)]
+          value_parser = run_options::parse_term_length)]
     term_length: Option<usize>,
 
     /// Round trips over UDP in each run, and as many before; over IPC a thousand times as many

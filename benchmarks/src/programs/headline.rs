@@ -6,13 +6,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
+use rusteron_core::scan;
 
 use super::comparison::{Case, Comparison};
-use crate::command_line::byte_size;
-use crate::command_line::duration;
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
-use crate::command_line::run_options::{RunOptions, distinct};
+use crate::command_line::run_options::{self, RunOptions, distinct};
 use crate::processes::program::Program;
 use crate::reports::results::Results;
 
@@ -34,7 +33,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 pub struct HeadlineOptions {
     /// Lengths of messages in bytes, separated by commas
     #[arg(long, value_name = "BYTES", value_delimiter = ',', num_args = 1, default_value = "32",
-          value_parser = byte_size::parse_message_length)]
+          value_parser = run_options::parse_message_length)]
     message_lengths: Vec<usize>,
 
     /// The program benchmark, compiled with link-time optimisation of C
@@ -119,10 +118,10 @@ fn readme(
 ) -> Result<f64, Failure> {
     let mut command = Command::new(own.with_file_name("embedded_exclusive_ipc_throughput"));
     command.args(["--message-length", &length.to_string()]);
-    command.args(["--warmup", &duration::display(run.warmup)]);
+    command.args(["--warmup", &scan::format_duration(run.warmup)]);
     // Its rate is a mean, not a median of slices, so it gets a second at least.
     let time = run.warmup + run.measure.max(Duration::from_secs(1));
-    command.args(["--duration", &duration::display(time)]).env_remove("AERON_DIR");
+    command.args(["--duration", &scan::format_duration(time)]).env_remove("AERON_DIR");
     let mut program = Program::start("README's command".to_owned(), command, DEADLINE)?;
     loop {
         let line = program.line(interrupt)?.ok_or(Failure::Interrupted)?;
@@ -150,9 +149,9 @@ fn ipc_throughput(
     let mut command = Command::new(program);
     command.args(["ipc-throughput", "--runs", "1", "--publications", "exclusive"]);
     command.args(["--message-lengths", &length.to_string()]).args(arguments);
-    command.args(["--measure", &duration::display(run.measure)]);
-    command.args(["--warmup", &duration::display(run.warmup)]);
-    command.args(["--java-warmup", &duration::display(run.java_warmup)]);
+    command.args(["--measure", &scan::format_duration(run.measure)]);
+    command.args(["--warmup", &scan::format_duration(run.warmup)]);
+    command.args(["--java-warmup", &scan::format_duration(run.java_warmup)]);
     for option in &run.java_option {
         command.args(["--java-option", option]);
     }

@@ -5,10 +5,10 @@ use std::fmt;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use rusteron_client::IdleStrategyKind;
+use rusteron_core::scan;
 use rusteron_media_driver::{Context as DriverContext, ThreadingMode};
 
 use super::comparison::{Case, Comparison};
-use crate::command_line::byte_size;
 use crate::command_line::choice::idle_strategy;
 use crate::command_line::failure::Failure;
 use crate::command_line::run_options::{self, RunOptions, distinct};
@@ -61,7 +61,7 @@ pub struct ThroughputOptions {
 
     /// Lengths of messages in bytes, separated by commas, from 1 to 16m
     #[arg(long, allow_hyphen_values = true, value_name = "BYTES", value_delimiter = ',', num_args = 1,
-          default_value = "32,128,512,1408,4096", value_parser = byte_size::parse_message_length)]
+          default_value = "32,128,512,1408,4096", value_parser = run_options::parse_message_length)]
     message_lengths: Vec<usize>,
 
     /// Numbers of threads on a concurrent publication, separated by commas
@@ -71,7 +71,7 @@ pub struct ThroughputOptions {
 
     /// Term lengths, separated by commas: powers of two from 64k to 1g
     #[arg(long, allow_hyphen_values = true, value_name = "BYTES", value_delimiter = ',', num_args = 1,
-          default_value = "64m", value_parser = byte_size::parse_term_length)]
+          default_value = "64m", value_parser = run_options::parse_term_length)]
     term_lengths: Vec<usize>,
 
     /// Idle strategies of publishers and subscriber, separated by commas; the Java sample spins all the same
@@ -122,7 +122,7 @@ impl Load {
             }
         };
         if options.term_lengths != [TERM_LENGTH] {
-            name += &format!(", terms of {}", byte_size::display(self.term_length));
+            name += &format!(", terms of {}", scan::format_size(self.term_length as u64));
         }
         name
     }

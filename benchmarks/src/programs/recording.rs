@@ -12,12 +12,11 @@ use rusteron_archive::{
 use rusteron_client::ChannelUri;
 
 use super::comparison::{Case, Comparison};
-use crate::command_line::byte_size;
 use crate::command_line::choice::Language;
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
-use crate::command_line::run_options::{RunOptions, distinct};
-use crate::measuring::median::median;
+use crate::command_line::run_options::{self, RunOptions, distinct};
+use crate::measuring::measurement::median;
 use crate::processes::archive_process::{ArchiveProcess, DEADLINE};
 use crate::processes::java::{self, Java};
 use crate::processes::program::Program;
@@ -39,12 +38,12 @@ pub struct RecordingOptions {
 
     /// Lengths of messages in bytes, separated by commas, from 8 to 16m
     #[arg(long, allow_hyphen_values = true, value_name = "BYTES", value_delimiter = ',', num_args = 1,
-          default_value = "32,1344", value_parser = byte_size::parse_message_length)]
+          default_value = "32,1344", value_parser = run_options::parse_message_length)]
     message_lengths: Vec<usize>,
 
     /// How many bytes a recording has, headers included: as many messages as that is
     #[arg(long, allow_hyphen_values = true, value_name = "BYTES", default_value = "1536m",
-          value_parser = byte_size::parse_length)]
+          value_parser = run_options::parse_length)]
     recording_length: usize,
 
     /// How many recordings to make and replay in a run; its rate is their median

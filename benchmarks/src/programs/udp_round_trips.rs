@@ -19,13 +19,12 @@ use rusteron_client::{
 use rusteron_media_driver::{Context as DriverContext, DriverInvoker, Preset, ThreadingMode};
 
 use super::comparison::{Case, Comparison, percentiles};
-use crate::command_line::byte_size;
 use crate::command_line::choice::display_in_words;
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
-use crate::command_line::run_options::{RunOptions, distinct};
+use crate::command_line::run_options::{self, RunOptions, distinct};
 use crate::contenders::ping_pong::{self, End, Pace, Plan};
-use crate::measuring::endpoints;
+use crate::measuring::connection::free_endpoints;
 use crate::measuring::message_path::{FRAGMENT_LIMIT, Publish, Receive};
 use crate::processes::aeron_c::AeronC;
 use crate::processes::driver_process::DriverDir;
@@ -61,7 +60,7 @@ pub struct RoundTripOptions {
     /// Length of a term buffer: a power of two from 64k to 1g
     // The warm-up passes all three terms, whose pages are allocated on first use.
     #[arg(long, allow_hyphen_values = true, value_name = "BYTES", default_value = "1m",
-          value_parser = byte_size::parse_term_length)]
+          value_parser = run_options::parse_term_length)]
     term_length: usize,
 
     #[command(flatten)]
@@ -346,7 +345,7 @@ impl Bench<'_> {
     /// Runs once, and returns the latencies.
     fn measure(&self, contender: Contender, network: Network) -> Result<Histogram<u64>, Failure> {
         let [ping, pong] = match network {
-            Network::Loopback => endpoints::free_endpoints()?,
+            Network::Loopback => free_endpoints()?,
             Network::Namespaces => NetworkNamespaces::ADDRESSES
                 .map(|address| SocketAddr::from((address, PORT)).to_string()),
         };

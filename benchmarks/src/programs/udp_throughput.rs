@@ -11,13 +11,11 @@ use rusteron_client::{CncFile, IdleStrategyKind};
 use rusteron_media_driver::Preset;
 
 use super::comparison::{Case, Comparison};
-use crate::command_line::byte_size;
 use crate::command_line::choice::{Threading, display_in_words, idle_strategy, in_words};
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
 use crate::command_line::run_options::{self, RunOptions, distinct};
-use crate::measuring::connection::Connection;
-use crate::measuring::endpoints;
+use crate::measuring::connection::{Connection, free_endpoints};
 use crate::measuring::measurement::{self, Phase, Plan, Slice};
 use crate::measuring::numbered::{
     Lengths, NUMBER_LENGTH, NumberedPublication, NumberedSubscription, Payload,
@@ -79,7 +77,7 @@ pub struct UdpThroughputOptions {
 
     /// Length of a term buffer: a power of two from 64k to 1g [default: the drivers', 16m]
     #[arg(long, allow_hyphen_values = true, value_name = "BYTES",
-          value_parser = byte_size::parse_term_length)]
+          value_parser = run_options::parse_term_length)]
     term_length: Option<usize>,
 
     /// The program media_driver [default: the one beside this program]
@@ -367,7 +365,7 @@ impl Bench<'_> {
 fn channel(network: Network) -> Result<String, Failure> {
     let endpoint = match network {
         Network::Loopback => {
-            let [endpoint] = endpoints::free_endpoints()?;
+            let [endpoint] = free_endpoints()?;
             endpoint
         }
         Network::Namespaces => {

@@ -1,7 +1,6 @@
-//! Results files, and the tables and charts that are rendered from them.
+//! Results files, and tables and charts of them.
 
 pub mod chart;
 pub mod host;
-pub mod pages;
 pub mod results;
 pub mod table;

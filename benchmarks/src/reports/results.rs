@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::command_line::failure::Failure;
-use crate::measuring::median::median;
+use crate::measuring::measurement::median;
 
 /// One measured value with its name and unit, such as `("msgs/s", 1e6)`.
 pub type Figure = (&'static str, f64);

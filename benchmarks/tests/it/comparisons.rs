@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use rusteron_benchmarks::reports::results::Row;
 use rusteron_test_support::{Running, has_java, media_driver_beside};
 
-use crate::program::{benchmark, highest, measure, names, short};
+use crate::{benchmark, highest, measure, names, short};
 
 /// A benchmark with its arguments, whether it needs Java, its rows and its measures.
 struct Expected {

@@ -1,6 +1,47 @@
-//! The program `benchmark`, as a user runs it.
+//! The program `benchmark`, as a user runs it, and its results.
 
+mod commands;
 mod comparisons;
-mod pages;
-mod program;
-mod values;
+
+use std::process::Command;
+
+use rusteron_benchmarks::reports::results::{Results, Row};
+use rusteron_test_support::{Finished, run};
+
+/// The program with some arguments.
+pub(crate) fn benchmark(arguments: &[&str]) -> Command {
+    rusteron_test_support::command(env!("CARGO_BIN_EXE_benchmark"), arguments)
+}
+
+/// The arguments of a short run of so many rounds, which leaves processor time to the tests beside it.
+pub(crate) fn short<'a>(rounds: &'a str, measured: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
+    let times = [measured, "--warmup=50ms", "--java-warmup=100ms", "--runs", rounds];
+    [arguments, &times].concat()
+}
+
+/// Runs a benchmark to its end, which must be a good one.
+#[track_caller]
+pub(crate) fn measure(mut command: Command) -> (Finished, Results) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let results = dir.path().join("results");
+    command.arg("--results").arg(&results);
+    let finished = run(command);
+    finished.assert_exit_code(0);
+    let mut files = std::fs::read_dir(&results).expect("results").filter_map(Result::ok);
+    let results = Results::read(&files.next().expect("a file").path()).expect("results");
+    assert!(results.versions.starts_with("Aeron 1.54.0, rustc "), "{results:#?}");
+    assert!(results.command.starts_with("just benchmark "), "{results:#?}");
+    (finished, results)
+}
+
+/// The rows as `case: contender`.
+pub(crate) fn names(results: &Results) -> Vec<String> {
+    results.rows.iter().map(|row| format!("{}: {}", row.case, row.contender)).collect()
+}
+
+/// The highest value of a measure, over the runs.
+#[track_caller]
+pub(crate) fn highest(row: &Row, measure: &str) -> f64 {
+    let values = row.measures.get(measure).and_then(|values| values.summary());
+    values.unwrap_or_else(|| panic!("no {measure} in {row:#?}"))[2]
+}

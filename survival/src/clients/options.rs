@@ -4,18 +4,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use rusteron_benchmarks::command_line::duration;
 
 use super::faults::FaultKind;
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ClientsOptions {
     /// How long faults are caused; start, end and the last checkpoint take some seconds more
-    #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = duration::parse)]
+    #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) duration: Duration,
 
     /// How long a condition may take to come true when no fault lasts; half of it for resources to be gone
-    #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = duration::parse)]
+    #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) deadline: Duration,
 
     /// Seed of the choice of faults [default: a random number, which is printed]

@@ -5,18 +5,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use rusteron_benchmarks::command_line::duration;
 
 use super::faults::ClusterFault;
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ClusterOptions {
     /// How long faults are caused; start and end take a minute more
-    #[arg(long, default_value = "2m", value_name = "DURATION", value_parser = duration::parse)]
+    #[arg(long, default_value = "2m", value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) duration: Duration,
 
     /// Time within which the cluster must answer again after a fault, and a member must catch up
-    #[arg(long, default_value = "4m", value_name = "DURATION", value_parser = duration::parse)]
+    #[arg(long, default_value = "4m", value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) deadline: Duration,
 
     /// Seed of the choice of faults [default: a random number, which is printed]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, CloseCause, Context, Error, Result};
 
-use super::{Orders, forked, say};
+use super::{Orders, fork, say};
 use crate::clients::leaks::CLIENT_HEARTBEAT;
 use crate::clients::options::PartOptions;
 use crate::clients::settings;
@@ -154,7 +154,7 @@ impl Client {
     ) -> std::result::Result<bool, End> {
         match orders.next() {
             Some(Order::End) => return Err(End::Asked),
-            Some(Order::Fork) if forked::fork() => return Err(end_of_child(part)),
+            Some(Order::Fork) if fork() => return Err(end_of_child(part)),
             Some(order) => part.obey(order),
             None => {}
         }

@@ -6,7 +6,7 @@ use rusteron_benchmarks::command_line::failure::Failure;
 use rusteron_client::{ErrorKind, IdleStrategyKind};
 use rusteron_media_driver::{Context, Loss, MediaDriver, Result, ThreadingMode};
 
-use super::{Orders, accuse, forked, say};
+use super::{Orders, accuse, fork, say};
 use crate::clients::options::PartOptions;
 use crate::clients::settings;
 use crate::clients::words::{Notice, Order};
@@ -38,7 +38,7 @@ pub(super) fn play(options: &PartOptions, orders: &Orders) -> std::result::Resul
         match orders.wait(Duration::from_secs(1)) {
             Some(Order::End) => break,
             // The child drops the driver.
-            Some(Order::Fork) if forked::fork() => return Ok(()),
+            Some(Order::Fork) if fork() => return Ok(()),
             _ => {}
         }
     }

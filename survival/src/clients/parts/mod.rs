@@ -3,19 +3,20 @@
 mod client;
 mod driver;
 mod forger;
-mod forked;
 mod publisher;
 mod subscriber;
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, BufRead, Write};
 use std::panic;
 use std::process;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusteron_benchmarks::command_line::failure::Failure;
+use rusteron_test_support::ForkedChild;
 
 use crate::clients::options::{Part, PartOptions};
 use crate::clients::words::{Notice, Order, from_line, to_line};
@@ -83,4 +84,30 @@ fn say(notice: &Notice) {
 /// Tells the supervisor that something is wrong.
 fn accuse(name: &str, count: u64, text: impl fmt::Display) {
     say(&Notice::Fault(name.to_owned(), count, text.to_string()));
+}
+
+/// Forks a child. Returns `true` in the child, which then says nothing more, and must end with success.
+fn fork() -> bool {
+    /// How long a child may take to drop its handles and to end.
+    const DEADLINE: Duration = Duration::from_secs(10);
+    match ForkedChild::fork() {
+        Ok(None) => {
+            // The supervisor takes what this process says for its parent's notices.
+            let null = File::options().write(true).open("/dev/null");
+            if null.is_ok_and(|null| rustix::stdio::dup2_stdout(null).is_ok()) {
+                return true;
+            }
+            process::abort();
+        }
+        Ok(Some(child)) => {
+            thread::spawn(move || {
+                if let Err(end) = child.await_success(Instant::now() + DEADLINE) {
+                    accuse("crashed", 1, format_args!("a forked child: {end}"));
+                }
+            });
+        }
+        // A process without memory or descriptors for it. Other faults are in force as well.
+        Err(_) => {}
+    }
+    false
 }

@@ -1,8 +1,10 @@
-//! Values of options that cannot be used.
+//! Values of options that cannot be used, the help, and the rendering of pages.
+
+use std::fs;
 
 use rusteron_test_support::run;
 
-use crate::program::benchmark;
+use crate::benchmark;
 
 /// A benchmark, its arguments, the option that is to be named, and a part of what is allowed.
 type Case = (&'static str, &'static [&'static str], &'static str, &'static str);
@@ -10,7 +12,7 @@ type Case = (&'static str, &'static [&'static str], &'static str, &'static str);
 const REFUSED: &[Case] = &[
     ("ipc-throughput", &["--runs", "0"], "--runs", "1..=1000"),
     ("ipc-throughput", &["--measure", "99ms"], "--measure", "at least 100ms"),
-    ("ipc-throughput", &["--measure", "2"], "--measure", "m, s, ms, us or ns"),
+    ("ipc-throughput", &["--measure", "2"], "--measure", "time unit needed"),
     ("ipc-throughput", &["--warmup", "-1s"], "--warmup", ""),
     ("ipc-throughput", &["--results", "/dev/null/x"], "--results", "can be written"),
     ("ipc-throughput", &["--no-such-option"], "--no-such-option", ""),
@@ -68,8 +70,7 @@ fn bad_values_are_refused_first() {
             assert!(finished.stderr.contains(text), "{all:?}: {text:?} not in {finished:#?}");
         }
         assert!(
-            !results.exists()
-                || std::fs::read_dir(&results).is_ok_and(|mut it| it.next().is_none())
+            !results.exists() || fs::read_dir(&results).is_ok_and(|mut it| it.next().is_none())
         );
     }
 }
@@ -82,4 +83,35 @@ fn help_lists_benchmarks_without_helpers() {
     for hidden in ["  side ", "  echo-service "] {
         assert!(!finished.stdout.contains(hidden), "{finished:#?}");
     }
+}
+
+#[test]
+fn pages_show_their_results() {
+    run(benchmark(&["render", "--check"])).assert_exit_code(0);
+}
+
+#[test]
+fn check_names_what_differs() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let docs = dir.path().join("docs/benchmarks");
+    fs::create_dir_all(docs.join("results")).expect("a folder");
+    let results = r#"{"benchmark": "x", "command": "c", "date": "d", "machine": "m", "versions": "v", "rows": []}"#;
+    fs::write(docs.join("results/x.json"), results).expect("a file");
+    fs::write(dir.path().join("BENCHMARKS.md"), "nothing").expect("a file");
+    let page = docs.join("x.md");
+    fs::write(&page, "<!-- results: x | origin -->\n<!-- end -->\n").expect("a file");
+    let render = |check: &[&str]| {
+        let mut command = benchmark(&[&["render"], check].concat());
+        command.arg("--root").arg(dir.path());
+        run(command)
+    };
+    let checked = render(&["--check"]);
+    checked.assert_exit_code(1);
+    assert!(
+        checked.stderr.contains("x.md") && !checked.stderr.contains("BENCHMARKS"),
+        "{checked:#?}"
+    );
+    render(&[]).assert_exit_code(0);
+    assert!(fs::read_to_string(&page).expect("a page").contains("`c`, d. m. v."));
+    render(&["--check"]).assert_exit_code(0);
 }
