@@ -70,7 +70,9 @@ fn functions_of_the_header_are_covered() {
     let sources = Sources::new()
         .rust_dir(format!("{here}/../rusteron-core/src"))
         .and_then(|sources| sources.rust_dir(format!("{here}/src")))
-        .and_then(|sources| sources.c_file(format!("{here}/../rusteron-sys/shim/client/rusteron_shim.c")))
+        .and_then(|sources| {
+            sources.c_file(format!("{here}/../rusteron-sys/shim/client/rusteron_shim.c"))
+        })
         .expect("sources");
     assert_eq!(coverage_problems(header, &sources, OMITTED), [""; 0]);
 }

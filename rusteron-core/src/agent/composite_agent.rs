@@ -3,8 +3,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use crate::agent::agent::role_name;
-use crate::agent::{Agent, AgentError};
+use crate::agent::{Agent, AgentError, role_name};
 use crate::panic;
 
 /// Several agents that share a thread, as one agent.

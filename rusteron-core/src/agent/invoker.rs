@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use crate::agent::agent::role_name;
-use crate::agent::{Agent, AgentError};
+use crate::agent::{Agent, AgentError, role_name};
 use crate::panic;
 
 /// Calls an agent in the caller's loop, on the caller's thread.

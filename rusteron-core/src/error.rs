@@ -1,11 +1,15 @@
-//! Errors outside the message path.
+//! Errors: of calls that may wait, and of the message path.
+
+mod close_cause;
+mod offer_error;
 
 use std::fmt;
 use std::io;
 
 use rusteron_sys as sys;
 
-use crate::error::CloseCause;
+pub use close_cause::CloseCause;
+pub use offer_error::{BlockFault, OfferError, PollError, Position};
 
 /// The result of every operation outside the message path.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
