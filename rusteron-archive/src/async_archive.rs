@@ -205,13 +205,6 @@ impl AsyncArchive {
         })
     }
 
-    /// As [`Archive::stop_recording_subscription`].
-    pub fn stop_recording_subscription(&self, subscription_id: i64) -> Result<Request<()>> {
-        let about = ("subscription_id", subscription_id);
-        let send = sys::aeron_archive_proxy_stop_recording_subscription;
-        self.send_id("stop_recording_subscription", about, drop, send)
-    }
-
     /// As [`Archive::stop_recording`].
     pub fn stop_recording(&self, channel: impl AsChannel, stream_id: i32) -> Result<Request<()>> {
         let channel = channel.to_c_string(ChannelUse::Subscription)?;
@@ -219,38 +212,6 @@ impl AsyncArchive {
         self.send("stop_recording", None, drop, |proxy, id| unsafe {
             sys::aeron_archive_proxy_stop_recording(proxy, id, channel.as_ptr(), stream_id)
         })
-    }
-
-    /// As [`Archive::try_stop_recording_by_identity`].
-    pub fn try_stop_recording_by_identity(&self, recording_id: i64) -> Result<Request<bool>> {
-        let send = sys::aeron_archive_proxy_stop_recording_by_identity;
-        let is_stopped = |answer: Answer| answer.relevant_id != 0;
-        let about = ("recording_id", recording_id);
-        self.send_id("try_stop_recording_by_identity", about, is_stopped, send)
-    }
-
-    /// As [`Archive::recording_position`].
-    pub fn recording_position(&self, recording_id: i64) -> Result<Request<Option<Position>>> {
-        let send = sys::aeron_archive_proxy_get_recording_position;
-        self.send_id("recording_position", ("recording_id", recording_id), unless_null, send)
-    }
-
-    /// As [`Archive::start_position`].
-    pub fn start_position(&self, recording_id: i64) -> Result<Request<Position>> {
-        let send = sys::aeron_archive_proxy_get_start_position;
-        self.send_id("start_position", ("recording_id", recording_id), number, send)
-    }
-
-    /// As [`Archive::stop_position`].
-    pub fn stop_position(&self, recording_id: i64) -> Result<Request<Option<Position>>> {
-        let send = sys::aeron_archive_proxy_get_stop_position;
-        self.send_id("stop_position", ("recording_id", recording_id), unless_null, send)
-    }
-
-    /// As [`Archive::max_recorded_position`].
-    pub fn max_recorded_position(&self, recording_id: i64) -> Result<Request<Position>> {
-        let send = sys::aeron_archive_proxy_get_max_recorded_position;
-        self.send_id("max_recorded_position", ("recording_id", recording_id), number, send)
     }
 
     /// As [`Archive::start_replay`], but refuses response channels, which need a session of their own.
@@ -436,75 +397,6 @@ impl AsyncArchive {
         })?
     }
 
-    /// As [`Archive::stop_replication`].
-    pub fn stop_replication(&self, replication_id: i64) -> Result<Request<()>> {
-        let send = sys::aeron_archive_proxy_stop_replication;
-        self.send_id("stop_replication", ("replication_id", replication_id), drop, send)
-    }
-
-    /// As [`Archive::truncate_recording`](crate::Archive::truncate_recording).
-    pub fn truncate_recording(
-        &self,
-        recording_id: i64,
-        position: Position,
-    ) -> Result<Request<u64>> {
-        let send = sys::aeron_archive_proxy_truncate_recording;
-        let second = ("position", position);
-        self.send_ids("truncate_recording", ("recording_id", recording_id), second, count, send)
-    }
-
-    /// As [`Archive::purge_recording`](crate::Archive::purge_recording).
-    pub fn purge_recording(&self, recording_id: i64) -> Result<Request<u64>> {
-        let send = sys::aeron_archive_proxy_purge_recording;
-        self.send_id("purge_recording", ("recording_id", recording_id), count, send)
-    }
-
-    /// As [`Archive::detach_segments`](crate::Archive::detach_segments).
-    pub fn detach_segments(
-        &self,
-        recording_id: i64,
-        new_start_position: Position,
-    ) -> Result<Request<()>> {
-        let send = sys::aeron_archive_proxy_detach_segments;
-        let second = ("new_start_position", new_start_position);
-        self.send_ids("detach_segments", ("recording_id", recording_id), second, drop, send)
-    }
-
-    /// As [`Archive::delete_detached_segments`](crate::Archive::delete_detached_segments).
-    pub fn delete_detached_segments(&self, recording_id: i64) -> Result<Request<u64>> {
-        let send = sys::aeron_archive_proxy_delete_detached_segments;
-        self.send_id("delete_detached_segments", ("recording_id", recording_id), count, send)
-    }
-
-    /// As [`Archive::purge_segments`](crate::Archive::purge_segments).
-    pub fn purge_segments(
-        &self,
-        recording_id: i64,
-        new_start_position: Position,
-    ) -> Result<Request<u64>> {
-        let send = sys::aeron_archive_proxy_purge_segments;
-        let second = ("new_start_position", new_start_position);
-        self.send_ids("purge_segments", ("recording_id", recording_id), second, count, send)
-    }
-
-    /// As [`Archive::attach_segments`](crate::Archive::attach_segments).
-    pub fn attach_segments(&self, recording_id: i64) -> Result<Request<u64>> {
-        let send = sys::aeron_archive_proxy_attach_segments;
-        self.send_id("attach_segments", ("recording_id", recording_id), count, send)
-    }
-
-    /// As [`Archive::migrate_segments`](crate::Archive::migrate_segments).
-    pub fn migrate_segments(
-        &self,
-        src_recording_id: i64,
-        dst_recording_id: i64,
-    ) -> Result<Request<u64>> {
-        let send = sys::aeron_archive_proxy_migrate_segments;
-        let first = ("src_recording_id", src_recording_id);
-        let second = ("dst_recording_id", dst_recording_id);
-        self.send_ids("migrate_segments", first, second, count, send)
-    }
-
     /// As [`Archive::update_channel`](crate::Archive::update_channel).
     pub fn update_channel(
         &self,
@@ -531,36 +423,6 @@ impl AsyncArchive {
         self.send_listing(operation, about, Expected::Response, convert, call)
     }
 
-    /// Sends a request about one id.
-    fn send_id<T>(
-        &self,
-        operation: &'static str,
-        (name, value): Id,
-        convert: fn(Answer) -> T,
-        call: unsafe extern "C" fn(Proxy, i64, i64) -> bool,
-    ) -> Result<Request<T>> {
-        // SAFETY: `send` passes the live structure; all of these functions are declared alike.
-        self.send(operation, Some((name, value)), convert, |proxy, id| unsafe {
-            call(proxy, id, value)
-        })
-    }
-
-    /// Sends a request about an id, with a second id or a position.
-    fn send_ids<T>(
-        &self,
-        operation: &'static str,
-        (name, value): Id,
-        (second_name, second): Id,
-        convert: fn(Answer) -> T,
-        call: unsafe extern "C" fn(Proxy, i64, i64, i64) -> bool,
-    ) -> Result<Request<T>> {
-        not_negative(operation, second_name, second)?;
-        // SAFETY: as in `send_id`.
-        self.send(operation, Some((name, value)), convert, |proxy, id| unsafe {
-            call(proxy, id, value, second)
-        })
-    }
-
     fn send_listing<T>(
         &self,
         operation: &'static str,
@@ -574,8 +436,60 @@ impl AsyncArchive {
     }
 }
 
+/// Requests of one or two numbers, which are not negative: `name(numbers) -> answer, conversion, C's function`.
+macro_rules! requests_of_numbers {
+    ($($name:ident($id:ident $(, $second:ident)?) -> $answer:ty, $convert:expr, $call:ident;)+) => {
+        $(#[doc = concat!("As [`Archive::", stringify!($name), "`].")]
+        pub fn $name(&self, $id: i64 $(, $second: i64)?) -> Result<Request<$answer>> {
+            let operation = stringify!($name);
+            $(not_negative(operation, stringify!($second), $second)?;)?
+            // SAFETY: `send` passes the live structure.
+            self.send(operation, Some((stringify!($id), $id)), $convert, |proxy, id| unsafe {
+                sys::$call(proxy, id, $id $(, $second)?)
+            })
+        })+
+    };
+}
+
+impl AsyncArchive {
+    requests_of_numbers! {
+        stop_recording_subscription(subscription_id) -> (), drop,
+            aeron_archive_proxy_stop_recording_subscription;
+        try_stop_recording_by_identity(recording_id) -> bool, is_not_zero,
+            aeron_archive_proxy_stop_recording_by_identity;
+        recording_position(recording_id) -> Option<Position>, unless_null,
+            aeron_archive_proxy_get_recording_position;
+        start_position(recording_id) -> Position, number,
+            aeron_archive_proxy_get_start_position;
+        stop_position(recording_id) -> Option<Position>, unless_null,
+            aeron_archive_proxy_get_stop_position;
+        max_recorded_position(recording_id) -> Position, number,
+            aeron_archive_proxy_get_max_recorded_position;
+        stop_replication(replication_id) -> (), drop,
+            aeron_archive_proxy_stop_replication;
+        truncate_recording(recording_id, position) -> u64, count,
+            aeron_archive_proxy_truncate_recording;
+        purge_recording(recording_id) -> u64, count,
+            aeron_archive_proxy_purge_recording;
+        detach_segments(recording_id, new_start_position) -> (), drop,
+            aeron_archive_proxy_detach_segments;
+        delete_detached_segments(recording_id) -> u64, count,
+            aeron_archive_proxy_delete_detached_segments;
+        purge_segments(recording_id, new_start_position) -> u64, count,
+            aeron_archive_proxy_purge_segments;
+        attach_segments(recording_id) -> u64, count,
+            aeron_archive_proxy_attach_segments;
+        migrate_segments(src_recording_id, dst_recording_id) -> u64, count,
+            aeron_archive_proxy_migrate_segments;
+    }
+}
+
 fn number(answer: Answer) -> i64 {
     answer.relevant_id
+}
+
+fn is_not_zero(answer: Answer) -> bool {
+    answer.relevant_id != 0
 }
 
 fn count(answer: Answer) -> u64 {
