@@ -72,19 +72,15 @@ pub(crate) fn is_temporary(error: &Error) -> bool {
     )
 }
 
-/// The most parts, with the header, that are offered without allocating.
-const PARTS_ON_STACK: usize = 16;
-
-/// Offers the parts of a message behind a header.
+/// Offers the parts of a message behind a header. Allocates unless there are fewer than `N` parts.
 #[inline]
-pub(crate) fn offer_behind(
+pub(crate) fn offer_behind<const N: usize>(
     header: &[u8],
     publication: &mut impl Publisher,
     parts: &[IoSlice<'_>],
 ) -> Result<Position, OfferError> {
-    if parts.len() < PARTS_ON_STACK {
-        let mut all = [IoSlice::new(&[]); PARTS_ON_STACK];
-        all[0] = IoSlice::new(header);
+    if parts.len() < N {
+        let mut all = [IoSlice::new(header); N];
         // `IoSlice` is `Copy`, but its lifetime is that of the array.
         for (target, part) in all[1..].iter_mut().zip(parts) {
             *target = IoSlice::new(part);

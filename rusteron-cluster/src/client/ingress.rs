@@ -130,7 +130,7 @@ impl Ingress {
     #[inline]
     pub fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
         let (publication, header) = self.publication_and_header()?;
-        let offered = offer_behind(header.as_bytes(), publication, parts);
+        let offered = offer_behind::<16>(header.as_bytes(), publication, parts);
         self.track_publication_result(offered)
     }
 

@@ -112,7 +112,7 @@ impl<'a> ClientSession<'a> {
         self.offer_parts(&[IoSlice::new(message)])
     }
 
-    /// Offers one message whose bytes lie in several slices, once. More than 15 slices
+    /// Offers one message whose bytes lie in several slices, once. More than seven slices
     /// allocate.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ impl<'a> ClientSession<'a> {
         }
         let header = self.header();
         let mut publication = self.info.publication().ok_or(OfferError::NotConnected)?;
-        Ok(Sent::At(offer_behind(&header, &mut publication, parts)?))
+        Ok(Sent::At(offer_behind::<8>(&header, &mut publication, parts)?))
     }
 
     /// Claims a range for a message of `length` bytes to the client, once. The message is written
