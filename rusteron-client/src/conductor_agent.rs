@@ -2,7 +2,9 @@
 
 use crate::aeron::Aeron;
 use rusteron_core::agent::{Agent, AgentError};
-use rusteron_core::error::{Error, ErrorKind, Result};
+#[cfg(doc)]
+use rusteron_core::error::ErrorKind;
+use rusteron_core::error::Result;
 
 /// The conductor of a client without a conductor thread, as an [`Agent`].
 ///
@@ -43,13 +45,7 @@ impl ConductorAgent {
     /// # Errors
     /// [`ErrorKind::IllegalState`]: the client has a conductor thread.
     pub fn new(aeron: &Aeron) -> Result<Self> {
-        if !aeron.client().has_invoker() {
-            return Err(Error::new(
-                ErrorKind::IllegalState,
-                "this client has a conductor thread; the context's \
-                 use_conductor_agent_invoker makes one without",
-            ));
-        }
+        aeron.client().invoker()?;
         Ok(Self { aeron: aeron.clone() })
     }
 }

@@ -2,7 +2,6 @@
 
 mod aeron;
 mod async_connect;
-mod counters;
 
 pub use aeron::Aeron;
 pub use async_connect::AsyncConnect;

@@ -240,13 +240,7 @@ impl Client {
     /// Does one duty cycle of the conductor's work on this thread. Returns the amount of work done.
     pub(crate) fn do_work(&self) -> Result<usize> {
         self.check_process()?;
-        let Some(invoker) = &self.invoker else {
-            return Err(Error::new(
-                ErrorKind::IllegalState,
-                "this client has a conductor thread; the context's \
-                 use_conductor_agent_invoker makes one without",
-            ));
-        };
+        let invoker = self.invoker()?;
         callback::forbid_blocking("do_work")?;
         let lock = lock(invoker);
         // SAFETY: this thread runs the conductor, and the lock keeps others from it.
@@ -271,6 +265,17 @@ impl Client {
             self.running.wake_conductor();
         }
         outcome
+    }
+
+    /// Returns the lock of a client without a conductor thread.
+    pub(crate) fn invoker(&self) -> Result<&Mutex<()>> {
+        self.invoker.as_ref().ok_or_else(|| {
+            Error::new(
+                ErrorKind::IllegalState,
+                "this client has a conductor thread; the context's \
+                 use_conductor_agent_invoker makes one without",
+            )
+        })
     }
 
     /// Returns whether the application has to call [`do_work`](Self::do_work).

@@ -1,5 +1,6 @@
 //! A counter that this client owns.
 
+use std::ffi::c_int;
 use std::fmt;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{self, NonNull};
@@ -9,11 +10,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use rusteron_sys as sys;
 
 use crate::client::Client;
-use crate::client::registration::{Registration, Resource, poll_for_address, sealed};
+use crate::client::registration::{Registration, Request, Resource, sealed};
+use crate::client::subscription_callbacks::CallbackHandle;
 use crate::constants::CounterConstants;
 use rusteron_core::cnc::counters_reader::{MAX_KEY_LENGTH, MAX_LABEL_LENGTH};
 use rusteron_core::error::{Error, ErrorKind, Result};
-use rusteron_core::ffi::{Fallible, SendPtr};
+use rusteron_core::ffi::{Fallible, SendPtr, last_error};
 use rusteron_core::log_buffer::CounterValue;
 
 /// A number in shared memory that this client changes and all processes can read.
@@ -268,7 +270,7 @@ pub(crate) fn begin(
     let (key_start, label_start) = (key.as_ptr(), label.as_ptr().cast());
     // SAFETY: these are the functions that begin a counter; they copy key and label.
     unsafe {
-        Registration::begin_with(client, (), |registering, client| match registration_id {
+        Registration::begin(client, None, |registering, client| match registration_id {
             None => sys::aeron_async_add_counter(
                 registering,
                 client,
@@ -292,7 +294,7 @@ pub(crate) fn begin(
     }
 }
 
-fn check_length(name: &str, length: usize, max: usize) -> Result<()> {
+pub(crate) fn check_length(name: &str, length: usize, max: usize) -> Result<()> {
     if length > max {
         let text = format!("{name}: {length} bytes; the maximum is {max}");
         return Err(Error::new(ErrorKind::InvalidArgument, text));
@@ -302,29 +304,23 @@ fn check_length(name: &str, length: usize, max: usize) -> Result<()> {
 
 impl Resource for Counter {}
 
-impl sealed::Resource for Counter {
-    type Raw = NonNull<sys::aeron_counter_t>;
-    type Callbacks = ();
+// SAFETY: both functions are C's for requests of this kind.
+unsafe impl sealed::Resource for Counter {
+    type Raw = *mut sys::aeron_counter_t;
 
-    unsafe fn poll(
-        registering: *mut sys::aeron_client_registering_resource_stct,
-    ) -> Result<Option<Self::Raw>> {
-        // SAFETY: the caller guarantees a live request of this kind (`Resource::poll`).
-        unsafe { poll_for_address(sys::aeron_async_add_counter_poll, registering) }
-    }
+    const POLL: unsafe extern "C" fn(*mut Self::Raw, *mut Request) -> c_int =
+        sys::aeron_async_add_counter_poll;
+    /// For a static counter, C's documentation says that this fails. But it succeeds: it frees the
+    /// client's record of the counter, and leaves the counter itself alone.
+    const CANCEL: unsafe extern "C" fn(*mut sys::aeron_t, *mut Request) -> c_int =
+        sys::aeron_async_add_counter_cancel;
 
-    unsafe fn cancel(
-        client: *mut sys::aeron_t,
-        registering: *mut sys::aeron_client_registering_resource_stct,
-        (): (),
-    ) -> i32 {
-        // For a static counter, C's documentation says that this fails. But it succeeds: it frees
-        // the client's record of the counter, and leaves the counter itself alone.
-        // SAFETY: the caller guarantees a live request of this client (`Resource::cancel`).
-        unsafe { sys::aeron_async_add_counter_cancel(client, registering) }
-    }
-
-    unsafe fn from_raw(raw: Self::Raw, client: Arc<Client>, (): ()) -> Result<Self> {
+    unsafe fn from_raw(
+        raw: Self::Raw,
+        client: Arc<Client>,
+        _callbacks: Option<CallbackHandle>,
+    ) -> Result<Self> {
+        let raw = NonNull::new(raw).ok_or_else(last_error)?;
         let mut constants = MaybeUninit::uninit();
         // SAFETY: the counter is live, and C fills the structure in or fails.
         unsafe { sys::aeron_counter_constants(raw.as_ptr(), constants.as_mut_ptr()) }

@@ -1,6 +1,6 @@
 //! Destinations of publications that send to many, and of subscriptions that receive from many.
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::pin::Pin;
 use std::ptr::{self, NonNull};
@@ -10,8 +10,10 @@ use std::task::{self, Poll};
 use rusteron_sys as sys;
 
 use crate::client::Client;
-use crate::client::registration::{Deadline, wait_for};
-use rusteron_core::error::{Error, ErrorKind, Result};
+use crate::client::registration::{Pending, Request, wait_for};
+#[cfg(doc)]
+use rusteron_core::error::ErrorKind;
+use rusteron_core::error::Result;
 use rusteron_core::ffi::{Fallible, SendPtr, last_error, wake};
 use rusteron_core::threads::SharedBetweenThreads;
 
@@ -46,64 +48,37 @@ use rusteron_core::threads::SharedBetweenThreads;
 #[doc(alias = "aeron_async_destination_t")]
 #[must_use = "the answer is discarded when this is dropped"]
 pub struct DestinationRegistration {
-    /// `None` once the outcome has been returned: C frees the structure then.
-    raw: Option<NonNull<sys::aeron_async_destination_t>>,
-    poll: PollFunction,
+    pending: Pending,
     /// `None` once the conductor has read it.
     owner: Option<Owner>,
-    registration_id: i64,
-    client: Arc<Client>,
-    deadline: Deadline,
 }
-
-// SAFETY: C polls the structure through an atomic status and cancels it by its number, and the
-// structure has one owner here; neither depends on the thread.
-unsafe impl Send for DestinationRegistration {}
 
 // SAFETY: the bound never holds.
 unsafe impl Sync for DestinationRegistration where for<'a> Self: SharedBetweenThreads<'a> {}
 
-pub(crate) type PollFunction = unsafe extern "C" fn(*mut sys::aeron_async_destination_t) -> i32;
-
 impl DestinationRegistration {
-    /// Starts one of C's commands for the owner with this registration id. `poll` is C's function
-    /// that polls this command.
+    /// Starts one of C's commands for the owner with this registration id.
     ///
     /// The arguments of `command` are the address of the new structure's address, the client, and
     /// the owner.
     ///
     /// # Safety
-    /// `command` calls one of C's functions for destinations of this type of owner, with these
-    /// arguments and others that it copies, and uses the owner for nothing else; `poll` is its
-    /// partner.
-    pub(crate) unsafe fn begin(
+    /// `command` calls one of C's functions for destinations of this type of owner, an `O`, with
+    /// these arguments and others that it copies, and uses the owner for nothing else.
+    pub(crate) unsafe fn begin<O>(
         client: &Arc<Client>,
         (owner_type, owner_id): (sys::rusteron_destination_owner_t, i64),
-        command: impl FnOnce(
-            *mut *mut sys::aeron_async_destination_t,
-            *mut sys::aeron_t,
-            *mut c_void,
-        ) -> i32,
-        poll: PollFunction,
+        command: impl FnOnce(*mut *mut Request, *mut sys::aeron_t, *mut O) -> c_int,
     ) -> Result<Self> {
         let owner = Owner::new(owner_type, owner_id)?;
-        let mut raw = ptr::null_mut();
         // On failure C has not retained the owner.
-        client.add(|| command(&mut raw, client.as_ptr(), owner.0.as_ptr()).into_result())?;
-        let raw = NonNull::new(raw).ok_or_else(last_error)?;
-        // SAFETY: made just now, and not freed before its outcome has been polled or it is
-        // cancelled. The number does not change.
-        let registration_id =
-            unsafe { sys::aeron_async_destination_get_registration_id(raw.as_ptr()) };
-        Ok(Self {
-            raw: Some(raw),
-            poll,
-            // Without a conductor thread, the command has been carried out by now.
-            owner: (!client.has_invoker()).then_some(owner),
-            registration_id,
-            client: Arc::clone(client),
-            deadline: Deadline::new(client),
-        })
+        // SAFETY: by the contract.
+        let pending = unsafe {
+            Pending::begin(client, |raw, client| command(raw, client, owner.0.as_ptr().cast()))
+        }?;
+        // Without a conductor thread, the command has been carried out by now.
+        let owner = (!client.has_invoker()).then_some(owner);
+        Ok(Self { pending, owner })
     }
 
     /// Returns the registration id of this command, and so of the destination that it adds. Pass
@@ -112,7 +87,7 @@ impl DestinationRegistration {
     /// Corresponds to `aeron_async_destination_get_registration_id`.
     #[doc(alias = "aeron_async_destination_get_registration_id")]
     pub fn registration_id(&self) -> i64 {
-        self.registration_id
+        self.pending.registration_id
     }
 
     /// Returns the [registration id](Self::registration_id) if the media driver has carried out the
@@ -127,32 +102,33 @@ impl DestinationRegistration {
     ///
     /// and [`ErrorKind::IllegalState`] if the outcome was returned before.
     ///
-    /// Corresponds to `aeron_publication_async_destination_poll` and its relatives.
-    #[doc(alias = "aeron_publication_async_destination_poll")]
+    /// Corresponds to `aeron_publication_async_destination_poll`,
+    /// `aeron_exclusive_publication_async_destination_poll` and
+    /// `aeron_subscription_async_destination_poll`.
+    #[doc(alias(
+        "aeron_publication_async_destination_poll",
+        "aeron_exclusive_publication_async_destination_poll",
+        "aeron_subscription_async_destination_poll"
+    ))]
     pub fn poll(&mut self) -> Result<Option<i64>> {
-        self.client.check_process()?;
-        let Some(raw) = self.raw else {
-            return Err(Error::new(
-                ErrorKind::IllegalState,
-                format!("destination {} has given its outcome already", self.registration_id),
-            ));
-        };
-        // SAFETY: `raw` is cleared below as soon as C has given the outcome, after which the
-        // conductor frees it; `poll` is what `begin` was promised.
-        let outcome = unsafe { (self.poll)(raw.as_ptr()) }.into_result();
+        let raw = self.pending.request()?;
+        // SAFETY: the request is cleared below as soon as C has given the outcome, after which the
+        // conductor frees it. C's functions for the owners do the same.
+        let outcome = unsafe { sys::aeron_publication_async_destination_poll(raw.as_ptr()) };
+        let outcome = outcome.into_result();
         if let Ok(0) = outcome {
-            return self.deadline.check(&self.client).map(|()| None);
+            return self.pending.no_outcome();
         }
-        self.raw = None;
+        self.pending.raw = None;
         // The conductor sets an outcome after it has read the owner, or has failed to.
         self.owner = None;
-        outcome.map(|_| Some(self.registration_id))
+        outcome.map(|_| Some(self.registration_id()))
     }
 
     /// Polls until there is an outcome, and yields the processor between polls. Returns the
     /// registration id.
     pub(crate) fn wait(mut self) -> Result<i64> {
-        let client = Arc::clone(&self.client);
+        let client = Arc::clone(&self.pending.client);
         wait_for(&client, || self.poll())
     }
 }
@@ -169,16 +145,17 @@ impl Future for DestinationRegistration {
 
 impl Drop for DestinationRegistration {
     fn drop(&mut self) {
-        let Some(raw) = self.raw.take() else { return };
-        let (client, raw) = (SendPtr(self.client.as_ptr()), SendPtr(raw.as_ptr()));
-        let (owner, retained) = (self.owner.take(), self.client.retained());
-        let registration_id = self.registration_id;
-        self.client.release(move || {
+        let Some(raw) = self.pending.raw.take() else { return };
+        let (client, registration_id) = (&self.pending.client, self.registration_id());
+        let (owner, retained) = (self.owner.take(), client.retained());
+        let (raw_client, raw) = (SendPtr(client.as_ptr()), SendPtr(raw.as_ptr()));
+        client.release(move || {
             let address = owner.as_ref().map_or(ptr::null_mut(), |owner| owner.0.as_ptr());
             // SAFETY: no outcome was given, so C still has the structure, and neither it nor the
             // owner is used again if this succeeds; the client outlives what it runs.
-            let cancelled =
-                unsafe { sys::rusteron_async_destination_cancel(client.get(), raw.get(), address) };
+            let cancelled = unsafe {
+                sys::rusteron_async_destination_cancel(raw_client.get(), raw.get(), address)
+            };
             match cancelled.into_result() {
                 // The conductor frees both.
                 Ok(_) => std::mem::forget(owner),
@@ -195,10 +172,7 @@ impl Drop for DestinationRegistration {
 
 impl fmt::Debug for DestinationRegistration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DestinationRegistration")
-            .field("registration_id", &self.registration_id)
-            .field("has_outcome", &self.raw.is_none())
-            .finish()
+        self.pending.debug("DestinationRegistration", f)
     }
 }
 

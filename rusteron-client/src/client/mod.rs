@@ -7,13 +7,12 @@
 //! driver's process has ended. If so, the shim writes an old heartbeat and makes C's next look at it due. C
 //! then closes the client in its own way, and calls the error handler with a driver timeout.
 
-pub(crate) mod background;
 mod client;
 mod conductor_idle;
 pub(crate) mod connect;
 pub(crate) mod counter;
 pub(crate) mod destination;
-pub(crate) mod next_session_id;
+mod next_session_id;
 pub(crate) mod registration;
 pub(crate) mod subscription_callbacks;
 pub(crate) mod wait;

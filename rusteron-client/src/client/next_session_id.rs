@@ -1,14 +1,15 @@
 //! Session ids that the media driver gives out for later publications.
 
+use std::ffi::c_int;
 use std::fmt;
 use std::sync::Arc;
 
 use rusteron_sys as sys;
 
 use crate::client::Client;
-use crate::client::registration::{Registration, Resource, sealed};
+use crate::client::registration::{Request, Resource, sealed};
+use crate::client::subscription_callbacks::CallbackHandle;
 use rusteron_core::error::Result;
-use rusteron_core::ffi::Fallible;
 
 /// A session id that the media driver has given out for a later publication.
 ///
@@ -30,41 +31,22 @@ impl fmt::Display for NextSessionId {
     }
 }
 
-/// Starts requesting a session id.
-pub(crate) fn begin(client: &Arc<Client>, stream_id: i32) -> Result<Registration<NextSessionId>> {
-    // SAFETY: this is the function that begins to ask for a session id; there is nothing to call back.
-    unsafe {
-        Registration::begin_with(client, (), |registering, client| {
-            sys::aeron_async_next_session_id(registering, client, stream_id)
-        })
-    }
-}
-
 impl Resource for NextSessionId {}
 
-impl sealed::Resource for NextSessionId {
+// SAFETY: both functions are C's for requests of this kind.
+unsafe impl sealed::Resource for NextSessionId {
     type Raw = i32;
-    type Callbacks = ();
 
-    unsafe fn poll(
-        registering: *mut sys::aeron_client_registering_resource_stct,
-    ) -> Result<Option<i32>> {
-        let mut session_id = 0;
-        // SAFETY: the caller guarantees a live request of this kind (`Resource::poll`).
-        let polled = unsafe { sys::aeron_async_next_session_id_poll(&mut session_id, registering) };
-        Ok((polled.into_result()? != 0).then_some(session_id))
-    }
+    const POLL: unsafe extern "C" fn(*mut i32, *mut Request) -> c_int =
+        sys::aeron_async_next_session_id_poll;
+    const CANCEL: unsafe extern "C" fn(*mut sys::aeron_t, *mut Request) -> c_int =
+        sys::rusteron_async_next_session_id_cancel;
 
-    unsafe fn cancel(
-        client: *mut sys::aeron_t,
-        registering: *mut sys::aeron_client_registering_resource_stct,
-        (): (),
-    ) -> i32 {
-        // SAFETY: the caller guarantees a live request of this client (`Resource::cancel`).
-        unsafe { sys::rusteron_async_next_session_id_cancel(client, registering) }
-    }
-
-    unsafe fn from_raw(session_id: i32, _client: Arc<Client>, (): ()) -> Result<Self> {
+    unsafe fn from_raw(
+        session_id: i32,
+        _client: Arc<Client>,
+        _callbacks: Option<CallbackHandle>,
+    ) -> Result<Self> {
         Ok(Self(session_id))
     }
 }

@@ -1,7 +1,8 @@
 //! Pending requests to the media driver for resources.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::c_int;
 use std::fmt;
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::ptr::{self, NonNull};
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use rusteron_sys as sys;
 
 use crate::client::Client;
-use crate::client::subscription_callbacks::CallbackList;
+use crate::client::subscription_callbacks::{CallbackHandle, on_close_complete};
 use rusteron_core::error::{Error, ErrorKind, Result};
 use rusteron_core::ffi::{Fallible, SendPtr, callback, last_error, lossy, wake};
 use rusteron_core::threads::SharedBetweenThreads;
@@ -47,18 +48,15 @@ use rusteron_core::threads::SharedBetweenThreads;
 #[doc(alias("asyncAddPublication", "getPublication", "getSubscription", "getCounter"))]
 #[must_use = "the request is cancelled when this is dropped"]
 pub struct Registration<R: Resource> {
-    /// `None` once the outcome has been returned: C frees the structure then.
-    raw: Option<NonNull<sys::aeron_client_registering_resource_stct>>,
-    registration_id: i64,
-    client: Arc<Client>,
-    deadline: Deadline,
-    /// Owned by the request until there is a resource, which owns the callbacks from then on.
-    callbacks: R::Callbacks,
+    pending: Pending,
+    /// The callbacks of a subscription. The request owns them until there is a resource, which owns
+    /// them from then on.
+    callbacks: Option<CallbackHandle>,
+    resource: PhantomData<fn() -> R>,
 }
 
-// SAFETY: C polls the structure through an atomic status and cancels it by its number, and the
-// structure has one owner here; neither depends on the thread.
-unsafe impl<R: Resource> Send for Registration<R> {}
+/// C's structure of a pending request, the same for all kinds.
+pub(crate) type Request = sys::aeron_client_registering_resource_stct;
 
 // SAFETY: the bound never holds.
 unsafe impl<R: Resource> Sync for Registration<R> where for<'a> Self: SharedBetweenThreads<'a> {}
@@ -74,114 +72,44 @@ pub(crate) mod sealed {
     use super::*;
 
     /// The C functions of one kind of resource.
-    pub trait Resource: Sized {
+    ///
+    /// # Safety
+    /// Both functions are C's for requests that begin with the same function of C, and `POLL` gives
+    /// its first argument a value when it returns 1.
+    pub unsafe trait Resource: Sized {
         /// C's handle of the resource, or its value.
         type Raw;
 
-        /// Callbacks that C may call for the resource.
-        type Callbacks: Copy + Default + Send + Unpin + 'static;
-
-        /// Returns the outcome, or `None` if there is none yet.
-        ///
-        /// # Safety
-        /// `registering` was made by C's function that begins such a resource, has not given its
-        /// outcome, and its client is live.
-        unsafe fn poll(
-            registering: *mut sys::aeron_client_registering_resource_stct,
-        ) -> Result<Option<Self::Raw>>;
+        /// Gives the outcome, and returns 0 if there is none yet.
+        const POLL: unsafe extern "C" fn(*mut Self::Raw, *mut Request) -> c_int;
+        /// Gives up a request that has not given its outcome.
+        const CANCEL: unsafe extern "C" fn(*mut sys::aeron_t, *mut Request) -> c_int;
 
         /// # Safety
-        /// As for [`poll`](Self::poll), and `registering` was made with this `client`.
-        unsafe fn cancel(
-            client: *mut sys::aeron_t,
-            registering: *mut sys::aeron_client_registering_resource_stct,
-            callbacks: Self::Callbacks,
-        ) -> i32;
-
-        /// Releases the callbacks of a resource that is never created.
-        ///
-        /// # Safety
-        /// C does not call them any more.
-        unsafe fn release(_list: &CallbackList, _callbacks: Self::Callbacks) {}
-
-        /// # Safety
-        /// `raw` is what [`poll`](Self::poll) gave, has no other owner, and belongs to `client`.
+        /// `raw` is what [`POLL`](Self::POLL) gave, has no other owner, and belongs to `client`.
         unsafe fn from_raw(
             raw: Self::Raw,
             client: Arc<Client>,
-            callbacks: Self::Callbacks,
+            callbacks: Option<CallbackHandle>,
         ) -> Result<Self>;
-    }
-
-    /// The kinds of resource that a channel and a stream id describe completely.
-    pub(crate) trait Stream: Resource {
-        /// # Safety
-        /// `client` is live, and so are the callbacks until they are released.
-        unsafe fn add(
-            registering: &mut *mut sys::aeron_client_registering_resource_stct,
-            client: *mut sys::aeron_t,
-            channel: &CStr,
-            stream_id: i32,
-            callbacks: Self::Callbacks,
-        ) -> i32;
     }
 }
 
 impl<R: Resource> Registration<R> {
-    pub(crate) fn begin(client: &Arc<Client>, channel: &CStr, stream_id: i32) -> Result<Self>
-    where
-        R: sealed::Stream,
-    {
-        Self::begin_stream(client, channel, stream_id, R::Callbacks::default())
-    }
-
-    /// As [`begin`](Self::begin), with callbacks, which the request owns from here on.
-    pub(crate) fn begin_stream(
-        client: &Arc<Client>,
-        channel: &CStr,
-        stream_id: i32,
-        callbacks: R::Callbacks,
-    ) -> Result<Self>
-    where
-        R: sealed::Stream,
-    {
-        // SAFETY: `add` is the function for such a resource, and the client is live in the call.
-        unsafe {
-            Self::begin_with(client, callbacks, |raw, client| {
-                R::add(raw, client, channel, stream_id, callbacks)
-            })
-        }
-    }
-
     /// # Safety
     /// `add` calls C's function that begins to add an `R` to the client, which is live, and gives back
     /// what that returned. C may call the callbacks until they are released.
-    pub(crate) unsafe fn begin_with(
+    pub(crate) unsafe fn begin(
         client: &Arc<Client>,
-        callbacks: R::Callbacks,
-        add: impl FnOnce(
-            &mut *mut sys::aeron_client_registering_resource_stct,
-            *mut sys::aeron_t,
-        ) -> i32,
+        callbacks: Option<CallbackHandle>,
+        add: impl FnOnce(*mut *mut Request, *mut sys::aeron_t) -> c_int,
     ) -> Result<Self> {
-        let mut raw = ptr::null_mut();
-        let added = client
-            .add(|| add(&mut raw, client.as_ptr()).into_result())
-            .and_then(|_| NonNull::new(raw).ok_or_else(last_error));
-        let raw = added.inspect_err(|_| {
+        // SAFETY: by the contract.
+        let pending = unsafe { Pending::begin(client, add) }.inspect_err(|_| {
             // SAFETY: C keeps nothing of a request that it has refused.
-            unsafe { R::release(client.subscription_callbacks(), callbacks) };
+            unsafe { client.subscription_callbacks().remove(callbacks) };
         })?;
-        // SAFETY: `raw` was made just now; all kinds share one structure and so one getter.
-        let registration_id =
-            unsafe { sys::aeron_async_add_publication_get_registration_id(raw.as_ptr()) };
-        Ok(Self {
-            raw: Some(raw),
-            registration_id,
-            client: Arc::clone(client),
-            deadline: Deadline::new(client),
-            callbacks,
-        })
+        Ok(Self { pending, callbacks, resource: PhantomData })
     }
 
     /// Returns the id under which the media driver knows the request, and later the resource. For a
@@ -198,7 +126,7 @@ impl<R: Resource> Registration<R> {
         "aeron_async_add_counter_get_registration_id"
     ))]
     pub fn registration_id(&self) -> i64 {
-        self.registration_id
+        self.pending.registration_id
     }
 
     /// Returns the resource if the media driver has confirmed it, and `None` if not yet. Does not
@@ -225,20 +153,14 @@ impl<R: Resource> Registration<R> {
         "aeron_async_next_session_id_poll"
     ))]
     pub fn poll(&mut self) -> Result<Option<R>> {
-        self.client.check_process()?;
-        let Some(registering) = self.raw else {
-            return Err(Error::new(
-                ErrorKind::IllegalState,
-                format!("registration {} has given its outcome already", self.registration_id),
-            ));
-        };
+        let registering = self.pending.request()?;
         let mut refusal = MaybeUninit::uninit();
         // SAFETY: no outcome was given, so C still has the structure.
         let state =
             unsafe { sys::rusteron_registration(registering.as_ptr(), refusal.as_mut_ptr()) };
         let refusal = match state {
             sys::rusteron_registration_enum_RUSTERON_REGISTRATION_AWAITING => {
-                return self.deadline.check(&self.client).map(|()| None);
+                return self.pending.no_outcome();
             }
             sys::rusteron_registration_enum_RUSTERON_REGISTRATION_TIMED_OUT => {
                 // Not polled: C would forget the request. A driver that answers late would then
@@ -246,7 +168,10 @@ impl<R: Resource> Registration<R> {
                 self.cancel();
                 return Err(Error::new(
                     ErrorKind::DriverTimeout,
-                    format!("registration {}: no response from media driver", self.registration_id),
+                    format!(
+                        "registration {}: no response from media driver",
+                        self.registration_id()
+                    ),
                 ));
             }
             sys::rusteron_registration_enum_RUSTERON_REGISTRATION_REFUSED => {
@@ -255,18 +180,21 @@ impl<R: Resource> Registration<R> {
             }
             _ => None,
         };
-        // SAFETY: `registering` is cleared below as soon as C has given the outcome.
-        match unsafe { R::poll(registering.as_ptr()) } {
-            Ok(None) => self.deadline.check(&self.client).map(|()| None),
-            Ok(Some(raw)) => {
-                self.raw = None;
-                // SAFETY: C gives a resource to exactly one caller, and it belongs to this client.
-                unsafe { R::from_raw(raw, Arc::clone(&self.client), self.callbacks) }.map(Some)
+        let mut raw = MaybeUninit::uninit();
+        // SAFETY: C's function for this kind of request. The request is live: it is cleared below as
+        // soon as C has given the outcome.
+        match unsafe { R::POLL(raw.as_mut_ptr(), registering.as_ptr()) }.into_result() {
+            Ok(0) => self.pending.no_outcome(),
+            Ok(_) => {
+                self.pending.raw = None;
+                let client = Arc::clone(&self.pending.client);
+                // SAFETY: C has set `raw`, and gives a resource of this client to exactly one caller.
+                unsafe { R::from_raw(raw.assume_init(), client, self.callbacks) }.map(Some)
             }
             Err(error) => {
-                self.raw = None;
+                self.pending.raw = None;
                 // SAFETY: a request that has failed is never answered with a resource.
-                unsafe { R::release(self.client.subscription_callbacks(), self.callbacks) };
+                unsafe { self.pending.client.subscription_callbacks().remove(self.callbacks) };
                 Err(refusal.unwrap_or(error))
             }
         }
@@ -274,7 +202,7 @@ impl<R: Resource> Registration<R> {
 
     /// Polls until there is an outcome, and yields the processor between polls.
     pub(crate) fn wait(mut self) -> Result<R> {
-        let client = Arc::clone(&self.client);
+        let client = Arc::clone(&self.pending.client);
         wait_for(&client, || self.poll())
     }
 }
@@ -288,25 +216,6 @@ fn refused(refusal: &sys::rusteron_refusal_t) -> Error {
         ErrorKind::CorruptLogBuffer,
         format!("publication refused: {name} is {}, expected {expected}", refusal.value),
     )
-}
-
-/// Calls one of C's functions that poll for a resource and give its address.
-///
-/// # Safety
-/// As for [`sealed::Resource::poll`], and `poll` is the function for that kind of resource.
-pub(crate) unsafe fn poll_for_address<T>(
-    poll: unsafe extern "C" fn(
-        *mut *mut T,
-        *mut sys::aeron_client_registering_resource_stct,
-    ) -> c_int,
-    registering: *mut sys::aeron_client_registering_resource_stct,
-) -> Result<Option<NonNull<T>>> {
-    let mut raw = ptr::null_mut();
-    // SAFETY: the caller guarantees a live request of this kind (`Resource::poll`).
-    match unsafe { poll(&mut raw, registering) }.into_result()? {
-        0 => Ok(None),
-        _ => NonNull::new(raw).ok_or_else(last_error).map(Some),
-    }
 }
 
 /// Polls until there is an outcome, and yields the processor between polls. For a client without a
@@ -331,31 +240,69 @@ pub(crate) fn wait_for<T, E>(
     }
 }
 
-/// Deadline for the conductor's answer. The conductor gives every registration an outcome in time,
-/// unless it has ended or is stuck in a callback.
-pub(crate) struct Deadline {
-    /// The conductor has its own, shorter deadline. After this instant the conductor must be stuck.
-    instant: Instant,
+/// A request whose outcome C has not given yet.
+pub(crate) struct Pending {
+    /// `None` once the outcome has been returned: C frees the structure then.
+    pub(crate) raw: Option<NonNull<Request>>,
+    pub(crate) registration_id: i64,
+    pub(crate) client: Arc<Client>,
+    /// The conductor has its own, shorter deadline, and gives every request an outcome in time. After
+    /// this instant it has ended, or is stuck in a callback.
+    deadline: Instant,
 }
 
-impl Deadline {
-    pub(crate) fn new(client: &Client) -> Self {
+// SAFETY: C polls the structure through an atomic status and cancels it by its number, and the
+// structure has one owner here; neither depends on the thread.
+unsafe impl Send for Pending {}
+
+impl Pending {
+    /// # Safety
+    /// `add` calls a function of C that begins a request to the client, which is live, and gives back
+    /// what that returned.
+    pub(crate) unsafe fn begin(
+        client: &Arc<Client>,
+        add: impl FnOnce(*mut *mut Request, *mut sys::aeron_t) -> c_int,
+    ) -> Result<Self> {
+        let mut raw = ptr::null_mut();
+        client.add(|| add(&mut raw, client.as_ptr()).into_result())?;
+        let raw = NonNull::new(raw).ok_or_else(last_error)?;
+        // SAFETY: `raw` was made just now; all kinds share one structure and so one getter.
+        let registration_id =
+            unsafe { sys::aeron_async_add_publication_get_registration_id(raw.as_ptr()) };
         let timeout = client.context().driver_timeout().saturating_mul(2);
-        Self { instant: Instant::now() + timeout.min(Duration::from_secs(3600)) }
+        let deadline = Instant::now() + timeout.min(Duration::from_secs(3600));
+        Ok(Self { raw: Some(raw), registration_id, client: Arc::clone(client), deadline })
     }
 
-    /// Returns an error if no answer can be expected any more.
-    pub(crate) fn check(&self, client: &Client) -> Result<()> {
-        if client.is_closed() {
-            return Err(client.closed_error());
+    /// Returns C's structure, or an error if the outcome has been returned.
+    pub(crate) fn request(&self) -> Result<NonNull<Request>> {
+        self.client.check_process()?;
+        self.raw.ok_or_else(|| {
+            let text =
+                format!("registration {} has given its outcome already", self.registration_id);
+            Error::new(ErrorKind::IllegalState, text)
+        })
+    }
+
+    /// Returns `None`, or an error if no outcome can be expected any more.
+    pub(crate) fn no_outcome<T>(&self) -> Result<Option<T>> {
+        if self.client.is_closed() {
+            return Err(self.client.closed_error());
         }
-        if Instant::now() >= self.instant {
+        if Instant::now() >= self.deadline {
             return Err(Error::new(
                 ErrorKind::DriverTimeout,
                 "the client's conductor has not answered in twice the driver timeout",
             ));
         }
-        Ok(())
+        Ok(None)
+    }
+
+    pub(crate) fn debug(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(name)
+            .field("registration_id", &self.registration_id)
+            .field("has_outcome", &self.raw.is_none())
+            .finish()
     }
 }
 
@@ -375,22 +322,36 @@ impl<R: Resource> Future for Registration<R> {
 impl<R: Resource> Registration<R> {
     /// Cancels the request, if it has not returned its outcome.
     fn cancel(&mut self) {
-        let Some(registering) = self.raw.take() else { return };
-        let (client, registering) = (SendPtr(self.client.as_ptr()), SendPtr(registering.as_ptr()));
-        let (list, callbacks) = (Arc::clone(self.client.subscription_callbacks()), self.callbacks);
-        let registration_id = self.registration_id;
-        self.client.release(move || {
+        let Some(registering) = self.pending.raw.take() else { return };
+        let (owner, registration_id) = (&self.pending.client, self.registration_id());
+        let (client, registering) = (SendPtr(owner.as_ptr()), SendPtr(registering.as_ptr()));
+        let (list, callbacks) = (Arc::clone(owner.subscription_callbacks()), self.callbacks);
+        owner.release(move || {
             let cancelled = while_buffer_is_full(|| {
                 // SAFETY: no outcome was given, so C still has the structure, which is not used again
                 // once this has succeeded; the client outlives what it runs.
-                unsafe { R::cancel(client.get(), registering.get(), callbacks) }.into_result()
+                unsafe {
+                    let (client, request) = (client.get(), registering.get());
+                    match callbacks {
+                        None => R::CANCEL(client, request),
+                        // As C's own cancel of a subscription. Here C also notifies when it is
+                        // done, whatever became of the request.
+                        _ => sys::aeron_async_remove_subscription(
+                            registration_id,
+                            client,
+                            Some(on_close_complete),
+                            CallbackHandle::clientd(callbacks),
+                        ),
+                    }
+                }
+                .into_result()
             });
             if let Err(error) = cancelled {
                 // The structure, and the resource that may result, then live as long as the client.
                 if error.kind() == ErrorKind::ClientClosed {
                     // SAFETY: a client that refuses commands for being closed calls nothing any
                     // more.
-                    unsafe { R::release(&list, callbacks) };
+                    unsafe { list.remove(callbacks) };
                 } else {
                     log::warn!("registration {registration_id} is not cancelled: {error}");
                 }
@@ -427,9 +388,6 @@ impl<R: Resource> Drop for Registration<R> {
 
 impl<R: Resource> fmt::Debug for Registration<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Registration")
-            .field("registration_id", &self.registration_id)
-            .field("has_outcome", &self.raw.is_none())
-            .finish()
+        self.pending.debug("Registration", f)
     }
 }

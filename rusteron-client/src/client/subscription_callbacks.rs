@@ -17,13 +17,13 @@
 
 use std::collections::HashSet;
 use std::ffi::c_void;
-use std::fmt;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rusteron_sys as sys;
 
-use rusteron_core::ffi::callback;
+use rusteron_core::error::{ErrorKind, Result};
+use rusteron_core::ffi::{Fallible, callback};
 
 /// A closure that is called with a live image, whose log buffer is mapped.
 type OnImage = Box<dyn FnMut(*mut sys::aeron_image_t) + Send>;
@@ -67,7 +67,8 @@ impl CallbackList {
     ///
     /// # Safety
     /// C does not call them any more.
-    pub(crate) unsafe fn remove(&self, handle: CallbackHandle) {
+    pub(crate) unsafe fn remove(&self, handle: Option<CallbackHandle>) {
+        let Some(handle) = handle else { return };
         if self.lock().remove(&handle) {
             // SAFETY: the handle was in the list and is not any more, so that this happens once; by
             // the contract, no thread uses it.
@@ -92,8 +93,9 @@ impl Drop for CallbackList {
 }
 
 impl CallbackHandle {
-    pub(crate) fn clientd(self) -> *mut c_void {
-        self.0.as_ptr().cast()
+    /// Returns the argument that C passes to the functions below: NULL without closures.
+    pub(crate) fn clientd(handle: Option<Self>) -> *mut c_void {
+        handle.map_or(ptr::null_mut(), |handle| handle.0.as_ptr().cast())
     }
 
     /// Sets the closure that is called when the subscription is closed.
@@ -111,9 +113,8 @@ impl CallbackHandle {
     unsafe fn free(self) {
         // SAFETY: by the contract; made of a box in `insert`.
         let entry = unsafe { Box::from_raw(self.0.as_ptr()) };
-        let Entry { callbacks, list: _ } = *entry;
         let SubscriptionCallbacks { on_available_image, on_unavailable_image, on_close_complete } =
-            callbacks;
+            entry.callbacks;
         // A closure may have captured a handle of this client, and this thread may be the client's
         // conductor.
         callback::run("drop of a handler of images", || {
@@ -126,15 +127,16 @@ impl CallbackHandle {
 }
 
 /// # Safety
-/// `clientd` is from a handle whose closures have not been freed; the image is live. Called on one
+/// `clientd` is NULL, or of closures that have not been freed; the image is live. Called on one
 /// thread at a time, the conductor's.
 pub(crate) unsafe extern "C" fn on_available_image(
     clientd: *mut c_void,
     _subscription: *mut sys::aeron_subscription_t,
     image: *mut sys::aeron_image_t,
 ) {
+    let Some(entry) = NonNull::new(clientd.cast::<Entry>()) else { return };
     // SAFETY: by the contract; a closure is used on the conductor's thread only.
-    let closure = unsafe { &mut (*clientd.cast::<Entry>()).callbacks.on_available_image };
+    let closure = unsafe { &mut (*entry.as_ptr()).callbacks.on_available_image };
     if let Some(closure) = closure {
         // C has just mapped its log buffer.
         callback::run("handler of available images", || closure(image));
@@ -148,8 +150,9 @@ pub(crate) unsafe extern "C" fn on_unavailable_image(
     _subscription: *mut sys::aeron_subscription_t,
     image: *mut sys::aeron_image_t,
 ) {
+    let Some(entry) = NonNull::new(clientd.cast::<Entry>()) else { return };
     // SAFETY: as above.
-    let closure = unsafe { &mut (*clientd.cast::<Entry>()).callbacks.on_unavailable_image };
+    let closure = unsafe { &mut (*entry.as_ptr()).callbacks.on_unavailable_image };
     if let Some(closure) = closure {
         // C releases the image and its log buffer after this call.
         callback::run("handler of unavailable images", || closure(image));
@@ -159,22 +162,40 @@ pub(crate) unsafe extern "C" fn on_unavailable_image(
 /// C's last call for a subscription.
 ///
 /// # Safety
-/// `clientd` is from a handle whose closures have not been freed.
+/// `clientd` is NULL, or of closures that have not been freed.
 pub(crate) unsafe extern "C" fn on_close_complete(clientd: *mut c_void) {
     let Some(entry) = NonNull::new(clientd.cast::<Entry>()) else { return };
     // SAFETY: by the contract.
     let list = unsafe { &(*entry.as_ptr()).list }.upgrade();
     if let Some(list) = list {
         // SAFETY: C calls nothing for this subscription after this.
-        unsafe { list.remove(CallbackHandle(entry)) };
+        unsafe { list.remove(Some(CallbackHandle(entry))) };
     }
 }
 
-impl fmt::Debug for SubscriptionCallbacks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SubscriptionCallbacks")
-            .field("on_available_image", &self.on_available_image.is_some())
-            .field("on_unavailable_image", &self.on_unavailable_image.is_some())
-            .finish_non_exhaustive()
+/// Hands a subscription to the conductor, which closes and frees it and its images. If an error has
+/// ended the client, the subscription is freed with the client.
+///
+/// # Safety
+/// The subscription is live, and its owner does not use it any more. The callbacks are its own.
+pub(crate) unsafe fn close(
+    subscription: *mut sys::aeron_subscription_t,
+    callbacks: Option<CallbackHandle>,
+    list: &CallbackList,
+) -> Result<()> {
+    // SAFETY: live by the contract; the first function reads an atomic flag. While the client is
+    // open, only this function closes the subscription.
+    let (ended_by_error, closed) = unsafe {
+        let ended_by_error = sys::aeron_subscription_is_closed(subscription);
+        let clientd = CallbackHandle::clientd(callbacks);
+        let closed = sys::aeron_subscription_close(subscription, Some(on_close_complete), clientd);
+        (ended_by_error, closed.into_result())
+    };
+    if ended_by_error || closed.as_ref().is_err_and(|error| error.kind() == ErrorKind::ClientClosed)
+    {
+        // SAFETY: the conductor has marked the subscription, or itself, as closed. It calls nothing
+        // for the subscription any more, and was not asked to.
+        unsafe { list.remove(callbacks) };
     }
+    closed.map(drop)
 }

@@ -179,14 +179,17 @@ pub(crate) fn until<T>(
     }
 }
 
-/// The outcome of an attempt to find a peer.
+/// Repeats looks for a peer, as [`until`] repeats attempts.
 pub(crate) fn connected(
-    is_connected: bool,
-    close_cause: impl FnOnce() -> Option<CloseCause>,
-) -> Result<(), OfferError> {
-    if is_connected {
-        Ok(())
-    } else {
-        Err(close_cause().map_or(OfferError::NotConnected, OfferError::Closed))
-    }
+    client: &Client,
+    deadline: Instant,
+    idle: &mut impl IdleStrategy,
+    is_connected: impl Fn() -> bool,
+    is_closed: impl Fn() -> bool,
+) -> Result<(), Refusal> {
+    until(client, deadline, idle, || match is_connected() {
+        true => Ok(()),
+        false if is_closed() => Err(OfferError::Closed(client.handle_close_cause())),
+        false => Err(OfferError::NotConnected),
+    })
 }

@@ -1,14 +1,17 @@
 //! The configuration of a client.
 
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::ffi::{CStr, c_int};
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusteron_sys as sys;
 
-use crate::context::CounterHandlers;
 use crate::context::close_state::CloseState;
-use crate::context::events::{self, ContextHandlers, OnClose};
+use crate::context::events::{self, ContextHandlers, OnClose, OnCounter};
 use rusteron_core::error::Result;
 use rusteron_core::ffi::handlers::{Handler, Handlers};
 use rusteron_core::ffi::{self, Fallible, last_error};
@@ -38,7 +41,8 @@ pub struct Context {
     pub(crate) handlers: ContextHandlers,
     /// More handlers that C holds pointers to. They are not in a `Box`, which would claim to be the
     /// only way to its content.
-    pub(crate) counter_handlers: Arc<CounterHandlers>,
+    pub(crate) available_counter_handlers: Arc<Handlers<OnCounter>>,
+    pub(crate) unavailable_counter_handlers: Arc<Handlers<OnCounter>>,
     pub(crate) close_handlers: Arc<Handlers<OnClose>>,
     pub(crate) close_state: Arc<CloseState>,
     pub(crate) on_available_counter: Option<Handler>,
@@ -76,7 +80,8 @@ impl Context {
         let mut context = Self {
             raw,
             handlers: ContextHandlers::default(),
-            counter_handlers: Arc::new(CounterHandlers::new()),
+            available_counter_handlers: Arc::new(Handlers::new("available counter handler")),
+            unavailable_counter_handlers: Arc::new(Handlers::new("unavailable counter handler")),
             close_handlers: Arc::new(Handlers::new("close handler")),
             close_state: Arc::default(),
             on_available_counter: None,
@@ -85,10 +90,7 @@ impl Context {
         };
         // C's own default handler ends the process.
         context.set_error_handler(events::log_error)?;
-        // SAFETY: the context is new, and owns the handlers, which are freed after the client.
-        unsafe { context.counter_handlers.install(raw.as_ptr()) }?;
-        // SAFETY: as above.
-        unsafe { events::install_close_handlers(&context.close_handlers, raw.as_ptr()) }?;
+        context.install_handlers()?;
         Ok(context)
     }
 
@@ -178,6 +180,24 @@ impl Context {
     /// Returns the C structure, which lives as long as `self`.
     pub(crate) fn as_ptr(&self) -> *mut sys::aeron_context_t {
         self.raw.as_ptr()
+    }
+}
+
+// The settings of the table `settings.txt`.
+include!(concat!(env!("OUT_DIR"), "/settings.rs"));
+
+macro_rules! debug {
+    (($self:ident $f:ident) $(($language:ident $kind:ident $getter:ident $setter:ident))*) => {
+        $f.debug_struct("Context")
+            $(.field(stringify!($getter), &$self.$getter()))*
+            .finish_non_exhaustive()
+    };
+}
+
+/// All settings: with `{:#?}`, a line for each.
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for_each_setting!(debug!(self f))
     }
 }
 

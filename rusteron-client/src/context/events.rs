@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rusteron_sys as sys;
 
 use crate::context::Context;
+use rusteron_core::cnc::CountersReader;
 use rusteron_core::error::{Error, Result};
 use rusteron_core::ffi::handlers::Handlers;
 use rusteron_core::ffi::{self, Fallible, Retained, callback};
@@ -58,6 +59,8 @@ type OnPublicationError = dyn FnMut(&PublicationError) + Send;
 type OnStart = dyn FnMut(&str) + Send;
 /// A handler that is called when the client closes.
 pub(crate) type OnClose = dyn FnMut() + Send;
+/// A handler of counters that come or go. It gets the registration id and the counter id.
+pub(crate) type OnCounter = dyn FnMut(&CountersReader<'_>, i64, i32) + Send;
 
 /// The handlers that a context was given. They are dropped with the context, after the client.
 ///
@@ -279,23 +282,75 @@ impl Context {
         self.on_close = Some(self.close_handlers.add(Box::new(handler)));
         Ok(self)
     }
+
+    /// Sets the handler that is called when any client of the driver, also this one, has added a
+    /// counter. Static counters are excluded. The handler replaces the previous one.
+    ///
+    /// The handler gets a reader, the registration id and the counter id. Drivers also announce the
+    /// heartbeat counter of each client in this way, with the client id as registration id.
+    ///
+    /// The handler runs on the conductor thread, as described at
+    /// [`set_error_handler`](Self::set_error_handler). It runs on one thread at a time, and lives
+    /// as long as the client.
+    /// [`Aeron::add_available_counter_handler`](crate::Aeron::add_available_counter_handler) adds
+    /// handlers that can be removed.
+    ///
+    /// # Errors
+    /// As for [`set_error_handler`](Self::set_error_handler).
+    ///
+    /// Corresponds to `aeron_context_set_on_available_counter`.
+    #[doc(alias = "aeron_context_set_on_available_counter")]
+    pub fn set_on_available_counter(
+        &mut self,
+        handler: impl FnMut(&CountersReader<'_>, i64, i32) + Send + 'static,
+    ) -> Result<&mut Self> {
+        self.on_available_counter = None;
+        self.on_available_counter = Some(self.available_counter_handlers.add(Box::new(handler)));
+        Ok(self)
+    }
+
+    /// Sets the handler that is called when a counter goes, because its client has dropped it or is
+    /// gone. Static counters are excluded. The handler replaces the previous one.
+    ///
+    /// The handler gets a reader, the registration id and the counter id. The counter can already
+    /// be freed. Everything else is as with
+    /// [`set_on_available_counter`](Self::set_on_available_counter).
+    ///
+    /// # Errors
+    /// As for [`set_error_handler`](Self::set_error_handler).
+    ///
+    /// Corresponds to `aeron_context_set_on_unavailable_counter`.
+    #[doc(alias = "aeron_context_set_on_unavailable_counter")]
+    pub fn set_on_unavailable_counter(
+        &mut self,
+        handler: impl FnMut(&CountersReader<'_>, i64, i32) + Send + 'static,
+    ) -> Result<&mut Self> {
+        self.on_unavailable_counter = None;
+        self.on_unavailable_counter =
+            Some(self.unavailable_counter_handlers.add(Box::new(handler)));
+        Ok(self)
+    }
+
+    /// Gives C the lists of handlers. The client that will be made with this context calls them.
+    pub(super) fn install_handlers(&self) -> Result<()> {
+        let (context, available) = (self.as_ptr(), address(&self.available_counter_handlers));
+        let unavailable = address(&self.unavailable_counter_handlers);
+        // SAFETY: the context is live, no client uses it yet, and it owns the lists. They outlive its
+        // client, and have the types that the callbacks expect.
+        unsafe {
+            sys::aeron_context_set_on_available_counter(context, Some(on_counter), available)
+                .into_result()?;
+            sys::aeron_context_set_on_unavailable_counter(context, Some(on_counter), unavailable)
+                .into_result()?;
+            let close = address(&self.close_handlers);
+            sys::aeron_context_set_on_close_client(context, Some(on_close), close).into_result()?;
+        }
+        Ok(())
+    }
 }
 
-/// Installs the handlers in a context. The client that will be made with it calls them when it
-/// closes.
-///
-/// # Safety
-/// The context is live, no client uses it yet, and `handlers` live until both are gone.
-pub(crate) unsafe fn install_close_handlers(
-    handlers: &Arc<Handlers<OnClose>>,
-    context: *mut sys::aeron_context_t,
-) -> Result<()> {
-    let clientd = Arc::as_ptr(handlers).cast_mut().cast::<c_void>();
-    // SAFETY: the caller guarantees that the handlers outlive the context and its client, in which C
-    // stores their address.
-    unsafe { sys::aeron_context_set_on_close_client(context, Some(on_close), clientd) }
-        .into_result()
-        .map(drop)
+fn address<F: ?Sized>(handlers: &Arc<Handlers<F>>) -> *mut c_void {
+    Arc::as_ptr(handlers).cast_mut().cast()
 }
 
 /// Logs an error that no handler receives.
@@ -368,9 +423,22 @@ unsafe extern "C" fn on_start(state: *mut c_void, role_name: *const c_char) {
 }
 
 unsafe extern "C" fn on_close(clientd: *mut c_void) {
-    // SAFETY: `clientd` is what `install_close_handlers` gave to C, and outlives the client.
+    // SAFETY: `clientd` is what `install_handlers` gave to C, and outlives the client.
     let handlers = unsafe { &*clientd.cast::<Handlers<OnClose>>() };
     handlers.call(|handler| handler());
+}
+
+unsafe extern "C" fn on_counter(
+    clientd: *mut c_void,
+    reader: *mut sys::aeron_counters_reader_t,
+    registration_id: i64,
+    counter_id: i32,
+) {
+    // SAFETY: `clientd` is what `install_handlers` gave to C, and outlives the client that calls. C
+    // passes the reader of that client, which is live meanwhile.
+    let (handlers, reader) =
+        unsafe { (&*clientd.cast::<Handlers<OnCounter>>(), CountersReader::from_raw(reader)) };
+    handlers.call(|handler| handler(&reader, registration_id, counter_id));
 }
 
 impl PublicationError {

@@ -1,6 +1,6 @@
 //! A publication with its own log buffer, and its offer in Rust.
 
-use std::ffi::CStr;
+use std::ffi::c_int;
 use std::fmt;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
@@ -12,14 +12,13 @@ use std::time::Instant;
 use rusteron_sys as sys;
 
 use crate::client::Client;
-use crate::client::registration::{Resource, poll_for_address, sealed};
+use crate::client::registration::{Request, Resource, sealed};
+use crate::client::subscription_callbacks::CallbackHandle;
 use crate::client::wait::WaitError;
-use crate::publication::block::Expected;
 use crate::publication::next_frame::BegunFrame;
-use crate::publication::{
-    BufferClaim, PublicationHandle, Publisher, RawPublication, fragments, message_parts,
-};
-use rusteron_core::error::{OfferError, Position, Result};
+use crate::publication::{BufferClaim, PublicationHandle, Publisher, RawPublication};
+use rusteron_core::error::{BlockFault, OfferError, Position, Result};
+use rusteron_core::ffi::last_error;
 use rusteron_core::idle::IdleStrategy;
 use rusteron_core::log_buffer::{self, FrameIds, HEADER_LENGTH, align, protocol};
 use rusteron_core::threads::SharedBetweenThreads;
@@ -204,13 +203,7 @@ impl ExclusivePublication {
     #[doc(alias("aeron_exclusive_publication_offerv", "DirectBufferVector"))]
     #[inline]
     pub fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
-        let length = message_parts::total_length(parts);
-        if length > self.fields.max_payload_length {
-            return self.offer_fragments(length, message_parts::filler(parts));
-        }
-        let mut claim = self.try_claim(length)?;
-        message_parts::copy(parts, &mut claim);
-        claim.commit()
+        Publisher::offer_parts(self, parts)
     }
 
     /// Offers one message with reserved values; otherwise as [`offer`](Self::offer).
@@ -233,19 +226,9 @@ impl ExclusivePublication {
     pub fn offer_with_reserved_value(
         &mut self,
         message: &[u8],
-        mut supplier: impl FnMut(&[u8]) -> i64,
+        supplier: impl FnMut(&[u8]) -> i64,
     ) -> Result<Position, OfferError> {
-        let length = message.len();
-        if length > self.fields.max_payload_length {
-            return self
-                .offer_fragments(length, fragments::with_reserved_values(message, supplier));
-        }
-        // If the supplier panics, the claim is aborted.
-        let mut claim = self.try_claim(length)?;
-        claim.copy_from_slice(message);
-        let value = supplier(message);
-        claim.set_reserved_value(value);
-        claim.commit()
+        Publisher::offer_with_reserved_value(self, message, supplier)
     }
 
     /// Claims a range of the log buffer for a message of `length` bytes, up to
@@ -468,27 +451,21 @@ impl Deref for ExclusivePublication {
 
 impl Resource for ExclusivePublication {}
 
-impl sealed::Resource for ExclusivePublication {
-    type Raw = NonNull<sys::aeron_exclusive_publication_t>;
-    type Callbacks = ();
+// SAFETY: both functions are C's for requests of this kind.
+unsafe impl sealed::Resource for ExclusivePublication {
+    type Raw = *mut sys::aeron_exclusive_publication_t;
 
-    unsafe fn poll(
-        registering: *mut sys::aeron_client_registering_resource_stct,
-    ) -> Result<Option<Self::Raw>> {
-        // SAFETY: the caller guarantees a live request of this kind (`Resource::poll`).
-        unsafe { poll_for_address(sys::aeron_async_add_exclusive_publication_poll, registering) }
-    }
+    const POLL: unsafe extern "C" fn(*mut Self::Raw, *mut Request) -> c_int =
+        sys::aeron_async_add_exclusive_publication_poll;
+    const CANCEL: unsafe extern "C" fn(*mut sys::aeron_t, *mut Request) -> c_int =
+        sys::aeron_async_add_exclusive_publication_cancel;
 
-    unsafe fn cancel(
-        client: *mut sys::aeron_t,
-        registering: *mut sys::aeron_client_registering_resource_stct,
-        (): (),
-    ) -> i32 {
-        // SAFETY: the caller guarantees a live request of this client (`Resource::cancel`).
-        unsafe { sys::aeron_async_add_exclusive_publication_cancel(client, registering) }
-    }
-
-    unsafe fn from_raw(raw: Self::Raw, client: Arc<Client>, (): ()) -> Result<Self> {
+    unsafe fn from_raw(
+        raw: Self::Raw,
+        client: Arc<Client>,
+        _callbacks: Option<CallbackHandle>,
+    ) -> Result<Self> {
+        let raw = NonNull::new(raw).ok_or_else(last_error)?;
         let mut fields = MaybeUninit::uninit();
         // SAFETY: the publication is live, and the function fills in the whole structure.
         let fields = unsafe {
@@ -503,24 +480,79 @@ impl sealed::Resource for ExclusivePublication {
     }
 }
 
-impl sealed::Stream for ExclusivePublication {
-    unsafe fn add(
-        registering: &mut *mut sys::aeron_client_registering_resource_stct,
-        client: *mut sys::aeron_t,
-        channel: &CStr,
-        stream_id: i32,
-        (): (),
-    ) -> i32 {
-        let channel = channel.as_ptr();
-        // SAFETY: the caller guarantees a live client (`Stream::add`); C copies the channel.
-        unsafe {
-            sys::aeron_async_add_exclusive_publication(registering, client, channel, stream_id)
-        }
-    }
-}
-
 impl fmt::Debug for ExclusivePublication {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.debug("ExclusivePublication", f)
     }
+}
+
+/// Header values that the frames of an accepted block must have.
+struct Expected {
+    term_offset: i32,
+    term_id: i32,
+    session_id: i32,
+    stream_id: i32,
+    max_payload_length: usize,
+    term_buffer_length: i32,
+}
+
+impl Expected {
+    /// Checks that a block consists of whole frames, and that all of them belong at the stream's
+    /// current position.
+    ///
+    /// C checks only the first frame, and reads it even if the block is too short to hold a frame.
+    /// This checks all frames, because subscribers, senders and recorders walk from frame to frame
+    /// by the lengths. A wrong length would lead them into bytes that are no frame, or make a
+    /// sender wait for ever for a frame that it cannot send.
+    fn check(&self, block: &[u8]) -> Result<(), OfferError> {
+        let remaining = (self.term_buffer_length - self.term_offset) as usize;
+        if block.len() > remaining {
+            return Err(OfferError::InvalidBlock { offset: 0, fault: BlockFault::BeyondTerm });
+        }
+        let mut offset = 0;
+        loop {
+            // Below the term length, by the check above.
+            let term_offset = self.term_offset + offset as i32;
+            offset += self
+                .check_frame(&block[offset..], term_offset, offset == 0)
+                .map_err(|fault| OfferError::InvalidBlock { offset, fault })?;
+            if offset == block.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Returns the aligned length of the frame at the beginning of `bytes`.
+    fn check_frame(
+        &self,
+        bytes: &[u8],
+        term_offset: i32,
+        is_first: bool,
+    ) -> Result<usize, BlockFault> {
+        let header: &[u8; HEADER_LENGTH] = bytes.first_chunk().ok_or(BlockFault::Truncated)?;
+        let number = |at: usize| {
+            i32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
+        let max = match u16::from_ne_bytes([header[log_buffer::TYPE], header[log_buffer::TYPE + 1]])
+        {
+            log_buffer::TYPE_DATA => self.max_payload_length + HEADER_LENGTH,
+            // The sender sends only the header of padding. As in C, a block must not begin with
+            // padding.
+            log_buffer::TYPE_PAD if !is_first => self.term_buffer_length as usize,
+            _ => return Err(BlockFault::Type),
+        };
+        let length = usize::try_from(number(log_buffer::FRAME_LENGTH)).unwrap_or(0);
+        require((HEADER_LENGTH..=max).contains(&length), BlockFault::FrameLength)?;
+        require(header[log_buffer::VERSION] == log_buffer::CURRENT_VERSION, BlockFault::Version)?;
+        require(number(log_buffer::TERM_OFFSET) == term_offset, BlockFault::TermOffset)?;
+        require(number(log_buffer::SESSION_ID) == self.session_id, BlockFault::SessionId)?;
+        require(number(log_buffer::STREAM_ID) == self.stream_id, BlockFault::StreamId)?;
+        require(number(log_buffer::TERM_ID) == self.term_id, BlockFault::TermId)?;
+        require(align(length) <= bytes.len(), BlockFault::Truncated)?;
+        Ok(align(length))
+    }
+}
+
+fn require(is_right: bool, fault: BlockFault) -> Result<(), BlockFault> {
+    if is_right { Ok(()) } else { Err(fault) }
 }

@@ -12,6 +12,7 @@ use rusteron_sys as sys;
 
 use crate::client::Client;
 use crate::client::destination::DestinationRegistration;
+use crate::client::registration::Request;
 use crate::client::wait::{self, Refusal, WaitError};
 use crate::constants::PublicationConstants;
 use rusteron_core::channel::{AsChannel, ChannelUse};
@@ -75,13 +76,6 @@ macro_rules! c {
         }
     };
 }
-
-type DestinationCommand<P, A> = unsafe extern "C" fn(
-    *mut *mut sys::aeron_async_destination_t,
-    *mut sys::aeron_t,
-    *mut P,
-    A,
-) -> c_int;
 
 impl PublicationHandle {
     /// Takes over a publication of C, which the handle closes in the end.
@@ -150,11 +144,9 @@ impl PublicationHandle {
         deadline: Instant,
         idle: &mut impl IdleStrategy,
     ) -> Result<(), WaitError> {
-        self.wait(deadline, idle, || {
-            wait::connected(self.is_connected(), || {
-                self.is_closed().then(|| self.client.handle_close_cause())
-            })
-        })
+        let (is_connected, is_closed) = (|| self.is_connected(), || self.is_closed());
+        wait::connected(&self.client, deadline, idle, is_connected, is_closed)
+            .map_err(|refusal| self.wait_error(refusal))
     }
 
     /// Returns whether the publication is closed. Either a fatal error has closed the client, and
@@ -343,20 +335,19 @@ impl PublicationHandle {
     /// As for [`add_destination`](Self::add_destination), but for the answer of the media driver;
     /// [`ErrorKind::CalledFromConductor`] only in a callback of a client without such a thread.
     ///
-    /// Corresponds to `aeron_publication_async_add_destination`.
+    /// Corresponds to `aeron_publication_async_add_destination`, and to
+    /// `aeron_exclusive_publication_async_add_destination`.
     #[doc(alias = "aeron_publication_async_add_destination")]
     pub fn async_add_destination(
         &self,
         destination: impl AsChannel,
     ) -> Result<DestinationRegistration> {
         let uri = destination.to_c_string(ChannelUse::SendDestination)?;
-        // SAFETY: C's functions for the two kinds, which copy the argument.
+        // SAFETY: C's function for publications, which copies the URI.
         unsafe {
-            self.destination(
-                sys::aeron_publication_async_add_destination,
-                sys::aeron_exclusive_publication_async_add_destination,
-                uri.as_ptr(),
-            )
+            self.destination(|request, client, owner| {
+                sys::aeron_publication_async_add_destination(request, client, owner, uri.as_ptr())
+            })
         }
     }
 
@@ -381,20 +372,24 @@ impl PublicationHandle {
     /// # Errors
     /// As for [`async_add_destination`](Self::async_add_destination).
     ///
-    /// Corresponds to `aeron_publication_async_remove_destination`.
+    /// Corresponds to `aeron_publication_async_remove_destination`, and to
+    /// `aeron_exclusive_publication_async_remove_destination`.
     #[doc(alias = "aeron_publication_async_remove_destination")]
     pub fn async_remove_destination(
         &self,
         destination: impl AsChannel,
     ) -> Result<DestinationRegistration> {
         let uri = destination.to_c_string(ChannelUse::FormerSendDestination)?;
-        // SAFETY: C's functions for the two kinds, which copy the argument.
+        // SAFETY: C's function for publications, which copies the URI.
         unsafe {
-            self.destination(
-                sys::aeron_publication_async_remove_destination,
-                sys::aeron_exclusive_publication_async_remove_destination,
-                uri.as_ptr(),
-            )
+            self.destination(|request, client, owner| {
+                sys::aeron_publication_async_remove_destination(
+                    request,
+                    client,
+                    owner,
+                    uri.as_ptr(),
+                )
+            })
         }
     }
 
@@ -422,7 +417,8 @@ impl PublicationHandle {
     /// [`ErrorKind::InvalidChannel`] for a publication over IPC, to which the media driver would not
     /// answer.
     ///
-    /// Corresponds to `aeron_publication_async_remove_destination_by_id`.
+    /// Corresponds to `aeron_publication_async_remove_destination_by_id`, and to
+    /// `aeron_exclusive_publication_async_remove_destination_by_id`.
     #[doc(alias = "aeron_publication_async_remove_destination_by_id")]
     pub fn async_remove_destination_by_id(
         &self,
@@ -435,45 +431,36 @@ impl PublicationHandle {
                 "a publication over IPC has no destinations",
             ));
         }
-        // SAFETY: C's functions for the two kinds, which copy the argument.
+        // SAFETY: C's function for publications.
         unsafe {
-            self.destination(
-                sys::aeron_publication_async_remove_destination_by_id,
-                sys::aeron_exclusive_publication_async_remove_destination_by_id,
-                registration_id,
-            )
+            self.destination(|request, client, owner| {
+                sys::aeron_publication_async_remove_destination_by_id(
+                    request,
+                    client,
+                    owner,
+                    registration_id,
+                )
+            })
         }
     }
 
-    /// Starts a command for a destination: C's function for this kind of publication.
+    /// Starts a command for a destination. C's functions for the two kinds of publication send the
+    /// driver the same command, with the owner's registration id; those for shared ones serve both.
     ///
     /// # Safety
-    /// The functions are C's for the two kinds, and copy the argument.
-    unsafe fn destination<A>(
+    /// As for [`DestinationRegistration::begin`], with a publication as the owner.
+    unsafe fn destination(
         &self,
-        shared: DestinationCommand<sys::aeron_publication_t, A>,
-        exclusive: DestinationCommand<sys::aeron_exclusive_publication_t, A>,
-        argument: A,
+        command: impl FnOnce(
+            *mut *mut Request,
+            *mut sys::aeron_t,
+            *mut sys::aeron_publication_t,
+        ) -> c_int,
     ) -> Result<DestinationRegistration> {
-        let (client, id) = (&self.client, self.registration_id());
-        // SAFETY: by the contract; the owner's type and the function to poll with belong to the same
-        // kind.
-        unsafe {
-            match self.raw {
-                RawPublication::Shared(_) => DestinationRegistration::begin(
-                    client,
-                    (sys::rusteron_destination_owner_enum_RUSTERON_OWNER_PUBLICATION, id),
-                    |raw, client, owner| shared(raw, client, owner.cast(), argument),
-                    sys::aeron_publication_async_destination_poll,
-                ),
-                RawPublication::Exclusive(_) => DestinationRegistration::begin(
-                    client,
-                    (sys::rusteron_destination_owner_enum_RUSTERON_OWNER_EXCLUSIVE_PUBLICATION, id),
-                    |raw, client, owner| exclusive(raw, client, owner.cast(), argument),
-                    sys::aeron_exclusive_publication_async_destination_poll,
-                ),
-            }
-        }
+        let owner_type = sys::rusteron_destination_owner_enum_RUSTERON_OWNER_PUBLICATION;
+        let owner = (owner_type, self.registration_id());
+        // SAFETY: by the contract.
+        unsafe { DestinationRegistration::begin(&self.client, owner, command) }
     }
 
     /// Writes the debug output of a publication.
@@ -489,17 +476,6 @@ impl PublicationHandle {
 
     pub(crate) fn client(&self) -> &Arc<Client> {
         &self.client
-    }
-
-    /// Repeats an attempt as [`wait::until`] does.
-    pub(crate) fn wait<T>(
-        &self,
-        deadline: Instant,
-        idle: &mut impl IdleStrategy,
-        attempt: impl FnMut() -> Result<T, OfferError>,
-    ) -> Result<T, WaitError> {
-        wait::until(&self.client, deadline, idle, attempt)
-            .map_err(|refusal| self.wait_error(refusal))
     }
 
     pub(crate) fn wait_error(&self, refusal: Refusal) -> WaitError {

@@ -24,12 +24,10 @@
 //!   written line may come from memory, and `memcpy`, which stores more bytes at a time, is slower there.
 
 mod batch;
-mod block;
 mod buffer_claim;
 mod exclusive_publication;
 mod fragments;
 mod handle;
-mod message_parts;
 mod next_frame;
 mod publication;
 mod publisher;

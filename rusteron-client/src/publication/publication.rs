@@ -1,6 +1,6 @@
 //! A publication for concurrent use by several threads.
 
-use std::ffi::CStr;
+use std::ffi::c_int;
 use std::fmt;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
@@ -13,12 +13,12 @@ use std::time::Instant;
 use rusteron_sys as sys;
 
 use crate::client::Client;
-use crate::client::registration::{Resource, poll_for_address, sealed};
+use crate::client::registration::{Request, Resource, sealed};
+use crate::client::subscription_callbacks::CallbackHandle;
 use crate::client::wait::WaitError;
-use crate::publication::{
-    BufferClaim, PublicationHandle, Publisher, RawPublication, fragments, message_parts,
-};
+use crate::publication::{BufferClaim, PublicationHandle, Publisher, RawPublication};
 use rusteron_core::error::{OfferError, Position, Result};
+use rusteron_core::ffi::last_error;
 use rusteron_core::idle::IdleStrategy;
 use rusteron_core::log_buffer::protocol::{Tail, Terms};
 use rusteron_core::log_buffer::{
@@ -160,13 +160,7 @@ impl Publication {
     #[doc(alias("aeron_publication_offerv", "DirectBufferVector"))]
     #[inline]
     pub fn offer_parts(&self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
-        let length = message_parts::total_length(parts);
-        if length > self.fields.max_payload_length {
-            return self.offer_fragments(length, message_parts::filler(parts));
-        }
-        let mut claim = self.try_claim(length)?;
-        message_parts::copy(parts, &mut claim);
-        claim.commit()
+        Publisher::offer_parts(&mut { self }, parts)
     }
 
     /// Offers one message with reserved values; otherwise as [`offer`](Self::offer).
@@ -190,17 +184,9 @@ impl Publication {
     pub fn offer_with_reserved_value(
         &self,
         message: &[u8],
-        mut supplier: impl FnMut(&[u8]) -> i64,
+        supplier: impl FnMut(&[u8]) -> i64,
     ) -> Result<Position, OfferError> {
-        let length = message.len();
-        if length <= self.fields.max_payload_length {
-            let mut claim = self.try_claim(length)?;
-            claim.copy_from_slice(message);
-            let value = supplier(message);
-            claim.set_reserved_value(value);
-            return claim.commit();
-        }
-        self.offer_fragments(length, fragments::with_reserved_values(message, supplier))
+        Publisher::offer_with_reserved_value(&mut { self }, message, supplier)
     }
 
     /// Claims a range of the log buffer for a message of `length` bytes, up to
@@ -463,27 +449,21 @@ impl Deref for Publication {
 
 impl Resource for Publication {}
 
-impl sealed::Resource for Publication {
-    type Raw = NonNull<sys::aeron_publication_t>;
-    type Callbacks = ();
+// SAFETY: both functions are C's for requests of this kind.
+unsafe impl sealed::Resource for Publication {
+    type Raw = *mut sys::aeron_publication_t;
 
-    unsafe fn poll(
-        registering: *mut sys::aeron_client_registering_resource_stct,
-    ) -> Result<Option<Self::Raw>> {
-        // SAFETY: the caller guarantees a live request of this kind (`Resource::poll`).
-        unsafe { poll_for_address(sys::aeron_async_add_publication_poll, registering) }
-    }
+    const POLL: unsafe extern "C" fn(*mut Self::Raw, *mut Request) -> c_int =
+        sys::aeron_async_add_publication_poll;
+    const CANCEL: unsafe extern "C" fn(*mut sys::aeron_t, *mut Request) -> c_int =
+        sys::aeron_async_add_publication_cancel;
 
-    unsafe fn cancel(
-        client: *mut sys::aeron_t,
-        registering: *mut sys::aeron_client_registering_resource_stct,
-        (): (),
-    ) -> i32 {
-        // SAFETY: the caller guarantees a live request of this client (`Resource::cancel`).
-        unsafe { sys::aeron_async_add_publication_cancel(client, registering) }
-    }
-
-    unsafe fn from_raw(raw: Self::Raw, client: Arc<Client>, (): ()) -> Result<Self> {
+    unsafe fn from_raw(
+        raw: Self::Raw,
+        client: Arc<Client>,
+        _callbacks: Option<CallbackHandle>,
+    ) -> Result<Self> {
+        let raw = NonNull::new(raw).ok_or_else(last_error)?;
         let mut fields = MaybeUninit::uninit();
         // SAFETY: the publication is live, and the function fills in the whole structure.
         let fields = unsafe {
@@ -496,21 +476,6 @@ impl sealed::Resource for Publication {
         let ids = FrameIds::new(fields.session_id, fields.stream_id);
         let aligned_lengths_per_term = fields.term_buffer_length as u64 / FRAME_ALIGNMENT as u64;
         Ok(Self { handle, fields, aligned_lengths_per_term, raw, ids })
-    }
-}
-
-impl sealed::Stream for Publication {
-    unsafe fn add(
-        registering: &mut *mut sys::aeron_client_registering_resource_stct,
-        client: *mut sys::aeron_t,
-        channel: &CStr,
-        stream_id: i32,
-        (): (),
-    ) -> i32 {
-        // SAFETY: the caller guarantees a live client (`Stream::add`); C copies the channel.
-        unsafe {
-            sys::aeron_async_add_publication(registering, client, channel.as_ptr(), stream_id)
-        }
     }
 }
 

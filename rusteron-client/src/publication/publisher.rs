@@ -1,14 +1,14 @@
 //! Both kinds of publication, for code that works with either.
 
 use std::io::IoSlice;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::client::wait::{self, WaitError};
 use crate::constants::PublicationConstants;
 use crate::publication::{
-    BufferClaim, ExclusivePublication, OfferedBatch, Publication, PublicationHandle,
+    BufferClaim, ExclusivePublication, OfferedBatch, Publication, PublicationHandle, fragments,
 };
 use rusteron_core::error::{OfferError, Position};
 use rusteron_core::idle::{Backoff, IdleStrategy};
@@ -56,18 +56,40 @@ pub trait Publisher: sealed::Publisher + Send {
     ///
     /// # Errors
     /// As for [`offer`](Self::offer).
-    fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError>;
+    #[inline]
+    fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
+        let length = fragments::total_length(parts);
+        if length > self.handle().max_payload_length() {
+            return self.offer_fragments(length, fragments::with_parts(parts));
+        }
+        let mut claim = self.try_claim(length)?;
+        fragments::copy_parts(parts, &mut claim);
+        claim.commit()
+    }
 
     /// Offers one message with reserved values; see
     /// [`ExclusivePublication::offer_with_reserved_value`].
     ///
     /// # Errors
     /// As for [`offer`](Self::offer).
+    #[inline]
     fn offer_with_reserved_value(
         &mut self,
         message: &[u8],
-        supplier: impl FnMut(&[u8]) -> i64,
-    ) -> Result<Position, OfferError>;
+        mut supplier: impl FnMut(&[u8]) -> i64,
+    ) -> Result<Position, OfferError> {
+        let length = message.len();
+        if length > self.handle().max_payload_length() {
+            return self
+                .offer_fragments(length, fragments::with_reserved_values(message, supplier));
+        }
+        // If the supplier panics, the claim is aborted.
+        let mut claim = self.try_claim(length)?;
+        claim.copy_from_slice(message);
+        let value = supplier(message);
+        claim.set_reserved_value(value);
+        claim.commit()
+    }
 
     /// Offers messages until one is rejected; see [`ExclusivePublication::offer_batch`].
     fn offer_batch<M: AsRef<[u8]>>(&mut self, messages: &[M]) -> OfferedBatch;
@@ -170,7 +192,16 @@ pub trait Publisher: sealed::Publisher + Send {
 }
 
 mod sealed {
-    pub trait Publisher {}
+    use super::{OfferError, Position, Range};
+
+    pub trait Publisher {
+        /// Sends a message of several fragments; see `Publication::offer_fragments`.
+        fn offer_fragments(
+            &mut self,
+            length: usize,
+            fill: impl FnMut(Range<usize>, *mut u8),
+        ) -> Result<Position, OfferError>;
+    }
 }
 
 /// A publication whose kind is chosen at run time, such as by a setting.
@@ -211,30 +242,20 @@ impl From<ExclusivePublication> for AnyPublication {
 /// Implements the trait by the functions of the same names of the publication that `self` is or holds.
 macro_rules! publisher {
     ($publisher:ty, $self:ident: $($pattern:pat => $inner:ident: $publication:ty),+) => {
-        impl sealed::Publisher for $publisher {}
+        impl sealed::Publisher for $publisher {
+            fn offer_fragments(
+                &mut $self,
+                length: usize,
+                fill: impl FnMut(Range<usize>, *mut u8),
+            ) -> Result<Position, OfferError> {
+                match $self { $($pattern => <$publication>::offer_fragments($inner, length, fill)),+ }
+            }
+        }
 
         impl Publisher for $publisher {
             #[inline]
             fn offer(&mut $self, message: &[u8]) -> Result<Position, OfferError> {
                 match $self { $($pattern => <$publication>::offer($inner, message)),+ }
-            }
-
-            #[inline]
-            fn offer_parts(&mut $self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
-                match $self { $($pattern => <$publication>::offer_parts($inner, parts)),+ }
-            }
-
-            #[inline]
-            fn offer_with_reserved_value(
-                &mut $self,
-                message: &[u8],
-                supplier: impl FnMut(&[u8]) -> i64,
-            ) -> Result<Position, OfferError> {
-                match $self {
-                    $($pattern => {
-                        <$publication>::offer_with_reserved_value($inner, message, supplier)
-                    })+
-                }
             }
 
             #[inline]

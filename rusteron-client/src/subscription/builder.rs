@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use rusteron_sys as sys;
 
-use crate::client::subscription_callbacks::SubscriptionCallbacks;
+use crate::client::subscription_callbacks::{
+    CallbackHandle, SubscriptionCallbacks, on_available_image, on_unavailable_image,
+};
 use crate::client::{Client, Registration};
 use crate::subscription::Subscription;
 use crate::subscription::image::ImageInfo;
@@ -79,7 +81,8 @@ pub struct SubscriptionBuilder<'a> {
     client: &'a Arc<Client>,
     channel: Result<CString>,
     stream_id: i32,
-    callbacks: SubscriptionCallbacks,
+    /// `None` without handlers.
+    callbacks: Option<SubscriptionCallbacks>,
 }
 
 // SAFETY: the bound never holds.
@@ -88,7 +91,7 @@ unsafe impl Sync for SubscriptionBuilder<'_> where for<'a> Self: SharedBetweenTh
 impl<'a> SubscriptionBuilder<'a> {
     pub(crate) fn new(client: &'a Arc<Client>, channel: impl AsChannel, stream_id: i32) -> Self {
         let channel = channel.to_c_string(ChannelUse::Subscription);
-        Self { client, channel, stream_id, callbacks: SubscriptionCallbacks::default() }
+        Self { client, channel, stream_id, callbacks: None }
     }
 
     /// Sets the handler that is called when a publisher's image has become available. The call
@@ -97,7 +100,8 @@ impl<'a> SubscriptionBuilder<'a> {
     /// Corresponds to `on_available_image_handler` of `aeron_async_add_subscription`.
     #[doc(alias("aeron_async_add_subscription", "AvailableImageHandler"))]
     pub fn on_available_image(mut self, handler: impl FnMut(&ImageInfo) + Send + 'static) -> Self {
-        self.callbacks.on_available_image = Some(Box::new(with_info(handler)));
+        let callbacks = self.callbacks.get_or_insert_default();
+        callbacks.on_available_image = Some(Box::new(with_info(handler)));
         self
     }
 
@@ -112,7 +116,8 @@ impl<'a> SubscriptionBuilder<'a> {
         mut self,
         handler: impl FnMut(&ImageInfo) + Send + 'static,
     ) -> Self {
-        self.callbacks.on_unavailable_image = Some(Box::new(with_info(handler)));
+        let callbacks = self.callbacks.get_or_insert_default();
+        callbacks.on_unavailable_image = Some(Box::new(with_info(handler)));
         self
     }
 
@@ -136,9 +141,28 @@ impl<'a> SubscriptionBuilder<'a> {
     /// Corresponds to `aeron_async_add_subscription`.
     #[doc(alias = "aeron_async_add_subscription")]
     pub fn async_add(self) -> Result<Registration<Subscription>> {
-        let channel = self.channel?;
-        let callbacks = self.client.subscription_callbacks().insert(self.callbacks);
-        Registration::begin_stream(self.client, &channel, self.stream_id, Some(callbacks))
+        let (channel, stream_id) = (self.channel?, self.stream_id);
+        // In a forked child, a thread of the parent may have locked the list.
+        self.client.check_process()?;
+        let list = self.client.subscription_callbacks();
+        let callbacks = self.callbacks.map(|callbacks| list.insert(callbacks));
+        let clientd = CallbackHandle::clientd(callbacks);
+        // SAFETY: C's function for a subscription, which copies the channel. The callbacks stay in
+        // the list until the request or the subscription releases them.
+        unsafe {
+            Registration::begin(self.client, callbacks, |request, client| {
+                sys::aeron_async_add_subscription(
+                    request,
+                    client,
+                    channel.as_ptr(),
+                    stream_id,
+                    Some(on_available_image),
+                    clientd,
+                    Some(on_unavailable_image),
+                    clientd,
+                )
+            })
+        }
     }
 }
 
@@ -151,4 +175,4 @@ fn with_info(
     move |image| handler(&unsafe { ImageInfo::from_raw(image) })
 }
 
-rusteron_core::impl_debug!(SubscriptionBuilder<'_>: channel, stream_id, callbacks);
+rusteron_core::impl_debug!(SubscriptionBuilder<'_>: channel, stream_id);

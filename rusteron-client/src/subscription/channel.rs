@@ -1,11 +1,12 @@
 //! Destinations and resolved addresses of a subscription.
 
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::net::SocketAddr;
 
 use rusteron_sys as sys;
 
 use crate::client::destination::DestinationRegistration;
+use crate::client::registration::Request;
 use crate::subscription::Subscription;
 use rusteron_core::channel::{AsChannel, ChannelUse};
 use rusteron_core::channel::{ChannelStatus, local_addresses};
@@ -65,7 +66,7 @@ impl Subscription {
         channel: impl AsChannel,
     ) -> Result<DestinationRegistration> {
         self.destination(
-            channel.to_c_string(ChannelUse::ReceiveDestination)?,
+            &channel.to_c_string(ChannelUse::ReceiveDestination)?,
             sys::aeron_subscription_async_add_destination,
         )
     }
@@ -110,33 +111,28 @@ impl Subscription {
         channel: impl AsChannel,
     ) -> Result<DestinationRegistration> {
         self.destination(
-            channel.to_c_string(ChannelUse::FormerReceiveDestination)?,
+            &channel.to_c_string(ChannelUse::FormerReceiveDestination)?,
             sys::aeron_subscription_async_remove_destination,
         )
     }
 
     fn destination(
         &mut self,
-        channel: CString,
-        function: unsafe extern "C" fn(
-            *mut *mut sys::aeron_client_registering_resource_stct,
+        channel: &CStr,
+        command: unsafe extern "C" fn(
+            *mut *mut Request,
             *mut sys::aeron_t,
             *mut sys::aeron_subscription_t,
-            *const std::ffi::c_char,
+            *const c_char,
         ) -> c_int,
     ) -> Result<DestinationRegistration> {
-        const OWNER: sys::rusteron_destination_owner_t =
-            sys::rusteron_destination_owner_enum_RUSTERON_OWNER_SUBSCRIPTION;
-        let owner = (OWNER, self.registration_id());
-        // SAFETY: the function is one of C's for destinations of subscriptions and copies the
-        // channel; the function to poll with is its partner.
+        let owner_type = sys::rusteron_destination_owner_enum_RUSTERON_OWNER_SUBSCRIPTION;
+        let owner = (owner_type, self.registration_id());
+        // SAFETY: the function is one of C's for destinations of subscriptions, and copies the channel.
         unsafe {
-            DestinationRegistration::begin(
-                self.client(),
-                owner,
-                |raw, client, owner| function(raw, client, owner.cast(), channel.as_ptr()),
-                sys::aeron_subscription_async_destination_poll,
-            )
+            DestinationRegistration::begin(self.client(), owner, |request, client, owner| {
+                command(request, client, owner, channel.as_ptr())
+            })
         }
     }
 

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use crate::subscription::assembly::Assembly;
-use crate::subscription::image::Header;
 use crate::subscription::image::frames::{Frame, Frames};
+use crate::subscription::image::{Header, SubscribedImage};
 use rusteron_core::threads::UsedByOtherThreads;
 
 /// The messages of one publisher that a batch poll has found, with their headers, in order.
@@ -112,16 +111,25 @@ impl fmt::Debug for Messages<'_> {
 /// Passes the available messages to the handler: a run of whole messages or, if a longer message
 /// comes first, that message as soon as all of its fragments have arrived. Returns the number of
 /// consumed fragments.
+///
+/// # Safety
+/// As for [`ImageFields::poll`](crate::subscription::image::fields::ImageFields::poll).
 #[inline(always)]
-pub(crate) fn poll<F>(
-    mut frames: Frames<'_>,
-    assembly: &mut Assembly,
+pub(crate) unsafe fn poll<F>(
+    image: &mut SubscribedImage,
     handler: &mut F,
     fragment_limit: usize,
 ) -> usize
 where
     F: FnMut(&mut Messages<'_>),
 {
+    let SubscribedImage { fields, assembly } = image;
+    if fields.is_closed() {
+        return 0;
+    }
+    // SAFETY: the caller guarantees that the image outlives the poll, which is the only one
+    // (`ImageFields::poll`).
+    let Some(mut frames) = (unsafe { Frames::new(fields) }) else { return 0 };
     let mut fragments = 0;
     while fragments < fragment_limit {
         let Some(frame) = frames.peek() else { break };

@@ -18,7 +18,6 @@
 mod assembly;
 mod builder;
 mod channel;
-mod closing;
 mod fragment_assembler;
 mod image;
 mod message_buffer;

@@ -1,8 +1,8 @@
 //! The polls of a subscription.
 
-use crate::subscription::image::{Action, Header, SubscribedImage};
+use crate::subscription::image::{Action, Header, Image};
 use crate::subscription::{Messages, Subscription};
-use rusteron_core::error::{PollError, Position, Result};
+use rusteron_core::error::{PollError, Result};
 
 impl Subscription {
     /// Passes the messages that have arrived to the handler, at most `fragment_limit` fragments.
@@ -38,9 +38,7 @@ impl Subscription {
     where
         F: FnMut(&[u8], &Header<'_>),
     {
-        // SAFETY: `poll_images` passes live images, and `&mut self` is the only poller.
-        let poll = |image: &mut SubscribedImage, limit| unsafe { image.poll(&mut handler, limit) };
-        self.poll_images(poll, fragment_limit)
+        self.poll_images(|mut image, limit| image.poll(&mut handler, limit), fragment_limit)
     }
 
     /// Passes the messages that have arrived to the handler together, as an iterator, at most
@@ -89,11 +87,7 @@ impl Subscription {
     where
         F: FnMut(&mut Messages<'_>),
     {
-        let poll = |image: &mut SubscribedImage, limit| {
-            // SAFETY: as in `poll`.
-            unsafe { image.poll_batch(&mut handler, limit) }
-        };
-        self.poll_images(poll, fragment_limit)
+        self.poll_images(|mut image, limit| image.poll_batch(&mut handler, limit), fragment_limit)
     }
 
     /// As [`poll`](Self::poll), but messages that were sent in several fragments arrive in
@@ -118,10 +112,7 @@ impl Subscription {
     where
         F: FnMut(&[u8], &Header<'_>),
     {
-        let poll = |image: &mut SubscribedImage, limit| {
-            // SAFETY: as in `poll`.
-            unsafe { image.poll_fragments(&mut handler, limit) }
-        };
+        let poll = |mut image: Image<'_>, limit| image.poll_fragments(&mut handler, limit);
         self.poll_images(poll, fragment_limit)
     }
 
@@ -151,10 +142,7 @@ impl Subscription {
     where
         F: FnMut(&[u8], &Header<'_>) -> Action,
     {
-        let poll = |image: &mut SubscribedImage, limit| {
-            // SAFETY: as in `poll`.
-            unsafe { image.controlled_poll(&mut handler, Position::MAX, limit) }
-        };
+        let poll = |mut image: Image<'_>, limit| image.controlled_poll(&mut handler, limit);
         self.poll_images(poll, fragment_limit)
     }
 
@@ -175,10 +163,8 @@ impl Subscription {
     where
         F: FnMut(&[u8], &Header<'_>) -> Action,
     {
-        let poll = |image: &mut SubscribedImage, limit| {
-            // SAFETY: as in `poll`.
-            unsafe { image.fields().controlled_poll(&mut handler, Position::MAX, limit) }
-        };
+        let poll =
+            |mut image: Image<'_>, limit| image.controlled_poll_fragments(&mut handler, limit);
         self.poll_images(poll, fragment_limit)
     }
 
@@ -202,12 +188,8 @@ impl Subscription {
     where
         F: FnMut(&[u8], i32, i32),
     {
-        self.refresh();
-        let mut length = 0;
-        for image in &self.images {
-            // SAFETY: as in `poll_images`.
-            length += unsafe { image.fields().block_poll(&mut handler, block_length_limit) };
-        }
+        let poll = |mut image: Image<'_>| image.block_poll(&mut handler, block_length_limit);
+        let length = self.images().map(poll).sum();
         if length == 0 { self.nothing_polled() } else { Ok(length) }
     }
 
@@ -216,7 +198,7 @@ impl Subscription {
     #[inline(always)]
     fn poll_images(
         &mut self,
-        mut poll: impl FnMut(&mut SubscribedImage, usize) -> usize,
+        mut poll: impl FnMut(Image<'_>, usize) -> usize,
         fragment_limit: usize,
     ) -> Result<usize, PollError> {
         // The images are live from here until the next call: see `refresh`.
@@ -232,7 +214,7 @@ impl Subscription {
         let mut fragments = 0;
         let mut index = first;
         while let Some(image) = images.get_mut(index) {
-            fragments += poll(image, fragment_limit - fragments);
+            fragments += poll(Image { image }, fragment_limit - fragments);
             if fragments >= fragment_limit {
                 break;
             }

@@ -1,6 +1,6 @@
 //! Receiving messages.
 
-use std::ffi::CStr;
+use std::ffi::c_int;
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -11,19 +11,15 @@ use std::time::Instant;
 use rusteron_sys as sys;
 
 use crate::client::Client;
-use crate::client::registration::{Resource, poll_for_address, sealed};
-use crate::client::subscription_callbacks::{
-    CallbackHandle, CallbackList, SubscriptionCallbacks, on_available_image, on_close_complete,
-    on_unavailable_image,
-};
+use crate::client::registration::{Request, Resource, sealed};
+use crate::client::subscription_callbacks::{CallbackHandle, SubscriptionCallbacks, close};
 use crate::client::wait::{self, WaitError};
 use crate::constants::SubscriptionConstants;
 use crate::subscription::assembly::Assembly;
-use crate::subscription::closing::{Closing, clientd};
 use crate::subscription::image::fields::ImageFields;
 use crate::subscription::image::{Image, Images, SubscribedImage};
 use rusteron_core::error::Result;
-use rusteron_core::ffi::{Fallible, SendPtr};
+use rusteron_core::ffi::{Fallible, SendPtr, last_error};
 use rusteron_core::idle::IdleStrategy;
 use rusteron_core::threads::SharedBetweenThreads;
 
@@ -133,11 +129,11 @@ impl Subscription {
                 let mut fields = MaybeUninit::uninit();
                 sys::rusteron_image_fields(list, index, fields.as_mut_ptr());
                 let fields = ImageFields::new(fields.assume_init());
-                let id = fields.correlation_id();
+                let id = fields.raw.correlation_id;
                 // An image that stays retains its partly assembled message.
-                let old = gone.iter().position(|image| image.fields().correlation_id() == id);
+                let old = gone.iter().position(|image| image.fields.raw.correlation_id == id);
                 let assembly = match old {
-                    Some(old) => gone.swap_remove(old).into_assembly(),
+                    Some(old) => gone.swap_remove(old).assembly,
                     None => Assembly::new(),
                 };
                 self.images.push(SubscribedImage::new(fields, assembly));
@@ -202,12 +198,8 @@ impl Subscription {
         deadline: Instant,
         idle: &mut impl IdleStrategy,
     ) -> Result<(), WaitError> {
-        let attempt = || {
-            wait::connected(self.is_connected(), || {
-                self.is_closed().then(|| self.client.handle_close_cause())
-            })
-        };
-        wait::until(&self.client, deadline, idle, attempt).map_err(|refusal| {
+        let (is_connected, is_closed) = (|| self.is_connected(), || self.is_closed());
+        wait::connected(&self.client, deadline, idle, is_connected, is_closed).map_err(|refusal| {
             refusal.of_stream(|| self.channel_status(), self.channel(), self.stream_id())
         })
     }
@@ -242,8 +234,7 @@ impl Subscription {
         }
         // An unavailable image can also lose its position, before the client knows that the image
         // has gone. In a forked child, all positions and the client are lost.
-        self.images.iter().any(|image| !image.fields().owns_position())
-            && self.client.is_timed_out()
+        self.images.iter().any(|image| !image.fields.owns_position()) && self.client.is_timed_out()
     }
 
     /// Returns the stream's channel, as it was given when the subscription was added.
@@ -288,18 +279,11 @@ impl Subscription {
     /// Corresponds to `aeron_subscription_close`.
     #[doc(alias = "aeron_subscription_close")]
     pub fn close_with(mut self, on_complete: impl FnOnce() + Send + 'static) {
-        let on_complete = Some(Box::new(on_complete) as Box<dyn FnOnce() + Send>);
-        match (self.callbacks, on_complete) {
-            // SAFETY: the callbacks are freed after the subscription is closed, which happens next.
-            (Some(callbacks), Some(on_complete)) => unsafe {
-                callbacks.set_on_close_complete(on_complete);
-            },
-            (_, on_close_complete) => {
-                let callbacks =
-                    SubscriptionCallbacks { on_close_complete, ..SubscriptionCallbacks::default() };
-                self.callbacks = Some(self.client.subscription_callbacks().insert(callbacks));
-            }
-        }
+        let list = self.client.subscription_callbacks();
+        let callbacks =
+            self.callbacks.get_or_insert_with(|| list.insert(SubscriptionCallbacks::default()));
+        // SAFETY: the callbacks are freed after the subscription is closed, which happens next.
+        unsafe { callbacks.set_on_close_complete(Box::new(on_complete)) };
     }
 
     /// Returns the C subscription, for the functions that have no safe form.
@@ -313,47 +297,21 @@ impl Subscription {
 
 impl Resource for Subscription {}
 
-impl sealed::Resource for Subscription {
-    type Raw = NonNull<sys::aeron_subscription_t>;
-    type Callbacks = Option<CallbackHandle>;
+// SAFETY: both functions are C's for requests of this kind.
+unsafe impl sealed::Resource for Subscription {
+    type Raw = *mut sys::aeron_subscription_t;
 
-    unsafe fn poll(
-        registering: *mut sys::aeron_client_registering_resource_stct,
-    ) -> Result<Option<Self::Raw>> {
-        // SAFETY: the caller guarantees a live request of this kind (`Resource::poll`).
-        unsafe { poll_for_address(sys::aeron_async_add_subscription_poll, registering) }
-    }
-
-    unsafe fn cancel(
-        client: *mut sys::aeron_t,
-        registering: *mut sys::aeron_client_registering_resource_stct,
-        callbacks: Option<CallbackHandle>,
-    ) -> i32 {
-        if callbacks.is_none() {
-            // SAFETY: the caller guarantees a live request of this client (`Resource::cancel`).
-            return unsafe { sys::aeron_async_add_subscription_cancel(client, registering) };
-        }
-        // SAFETY: the caller guarantees a live request of this client (`Resource::cancel`). C's own
-        // cancel does the same. Here C also notifies when it is done, whatever became of the request.
-        unsafe {
-            let id = sys::aeron_async_add_subscription_get_registration_id(registering);
-            let clientd = clientd(callbacks);
-            sys::aeron_async_remove_subscription(id, client, Some(on_close_complete), clientd)
-        }
-    }
-
-    unsafe fn release(list: &CallbackList, callbacks: Option<CallbackHandle>) {
-        if let Some(callbacks) = callbacks {
-            // SAFETY: the caller guarantees that C no longer calls them (`Resource::release`).
-            unsafe { list.remove(callbacks) };
-        }
-    }
+    const POLL: unsafe extern "C" fn(*mut Self::Raw, *mut Request) -> c_int =
+        sys::aeron_async_add_subscription_poll;
+    const CANCEL: unsafe extern "C" fn(*mut sys::aeron_t, *mut Request) -> c_int =
+        sys::aeron_async_add_subscription_cancel;
 
     unsafe fn from_raw(
         raw: Self::Raw,
         client: Arc<Client>,
         callbacks: Option<CallbackHandle>,
     ) -> Result<Self> {
+        let raw = NonNull::new(raw).ok_or_else(last_error)?;
         let mut constants = MaybeUninit::uninit();
         // SAFETY: the subscription is live, and C fills the structure in or fails.
         unsafe { sys::aeron_subscription_constants(raw.as_ptr(), constants.as_mut_ptr()) }
@@ -380,34 +338,6 @@ impl sealed::Resource for Subscription {
     }
 }
 
-impl sealed::Stream for Subscription {
-    unsafe fn add(
-        registering: &mut *mut sys::aeron_client_registering_resource_stct,
-        client: *mut sys::aeron_t,
-        channel: &CStr,
-        stream_id: i32,
-        callbacks: Option<CallbackHandle>,
-    ) -> i32 {
-        let clientd = clientd(callbacks);
-        let on_available: sys::aeron_on_available_image_t = Some(on_available_image);
-        let on_unavailable: sys::aeron_on_unavailable_image_t = Some(on_unavailable_image);
-        // SAFETY: the caller guarantees a live client, and handlers that are live or absent
-        // (`Stream::add`); C copies the channel.
-        unsafe {
-            sys::aeron_async_add_subscription(
-                registering,
-                client,
-                channel.as_ptr(),
-                stream_id,
-                on_available.filter(|_| callbacks.is_some()),
-                clientd,
-                on_unavailable.filter(|_| callbacks.is_some()),
-                clientd,
-            )
-        }
-    }
-}
-
 impl Subscription {
     pub(crate) fn client(&self) -> &Arc<Client> {
         &self.client
@@ -416,13 +346,15 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        let closing = Closing {
-            raw: SendPtr(self.raw.as_ptr()),
-            registration_id: self.constants.registration_id,
-            callbacks: self.callbacks,
-            list: Arc::clone(self.client.subscription_callbacks()),
-        };
-        self.client.release(move || closing.run());
+        let (raw, callbacks) = (SendPtr(self.raw.as_ptr()), self.callbacks);
+        let list = Arc::clone(self.client.subscription_callbacks());
+        let registration_id = self.registration_id();
+        self.client.release(move || {
+            // SAFETY: the subscription is live, and this was its only owner.
+            if let Err(error) = unsafe { close(raw.get(), callbacks, &list) } {
+                log::debug!("subscription {registration_id}: {error}");
+            }
+        });
     }
 }
 

@@ -5,7 +5,6 @@ mod agent {
     mod invoker;
     mod mock;
     mod runner;
-    mod shutdown_signal;
 }
 mod alignment;
 mod channel {
@@ -33,9 +32,7 @@ mod cnc {
     mod cnc_file;
     mod stream_positions;
 }
-mod conductor_agent;
 mod context {
-    mod counter_handlers;
     mod events;
 }
 mod coverage;
@@ -74,7 +71,6 @@ mod publication {
     #[cfg(unix)]
     mod corrupt_log_buffer;
     mod publication;
-    mod publisher;
     mod shared_publishers;
     mod stopped_batch;
 }

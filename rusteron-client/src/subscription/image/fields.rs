@@ -25,8 +25,9 @@ const NO_POSITION: Position = Position::MIN;
 /// Every poll, in whatever way it ends, leaves the subscriber position after the fragments that its
 /// handler got. If a handler panics, its fragment counts as received.
 pub(crate) struct ImageFields {
-    fields: sys::rusteron_image_t,
-    /// The counter `fields.subscriber_position`.
+    /// Constants, and addresses of what changes.
+    pub(crate) raw: sys::rusteron_image_t,
+    /// The counter `raw.subscriber_position`.
     position: CounterValue,
     /// The subscriber position as last read or published here; [`NO_POSITION`] until then. Its bits
     /// are inverted, which makes it negative, once the counter belongs to another image.
@@ -42,55 +43,25 @@ impl ImageFields {
     /// # Safety
     /// The memory behind the addresses stays mapped while the image is used. Only this image writes
     /// the subscriber position, on one thread at a time.
-    pub(crate) unsafe fn new(fields: sys::rusteron_image_t) -> Self {
-        let end_position = i64::from(fields.term_length);
+    pub(crate) unsafe fn new(raw: sys::rusteron_image_t) -> Self {
+        let end_position = i64::from(raw.term_length);
         // The first term of the stream.
-        let end = fields.term_buffers[0].wrapping_add(fields.term_length as usize);
+        let end = raw.term_buffers[0].wrapping_add(raw.term_length as usize);
         // SAFETY: by the contract.
-        let position = unsafe {
-            CounterValue::new(fields.subscriber_position, fields.subscription_registration_id)
-        };
+        let position =
+            unsafe { CounterValue::new(raw.subscriber_position, raw.subscription_registration_id) };
         Self {
-            fields,
+            raw,
             position,
             last_position: Cell::new(NO_POSITION),
             term: Cell::new(Term { end, end_position }),
         }
     }
 
-    pub(crate) fn as_ptr(&self) -> *mut sys::aeron_image_t {
-        self.fields.image
-    }
-
-    #[inline(always)]
-    pub(crate) fn correlation_id(&self) -> i64 {
-        self.fields.correlation_id
-    }
-
-    #[inline(always)]
-    pub(crate) fn session_id(&self) -> i32 {
-        self.fields.session_id
-    }
-
-    #[inline(always)]
-    pub(crate) fn initial_term_id(&self) -> i32 {
-        self.fields.initial_term_id
-    }
-
-    #[inline(always)]
-    pub(crate) fn position_bits_to_shift(&self) -> usize {
-        self.fields.position_bits_to_shift
-    }
-
     #[inline(always)]
     pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed_flag().load(Ordering::Acquire)
-    }
-
-    #[inline(always)]
-    fn is_closed_flag(&self) -> &AtomicBool {
         // SAFETY: part of the C image, which lives by the contract of `new`.
-        unsafe { AtomicBool::from_ptr(self.fields.is_closed) }
+        unsafe { AtomicBool::from_ptr(self.raw.is_closed) }.load(Ordering::Acquire)
     }
 
     /// Passes up to `fragment_limit` fragments to `give`, one of [`Frame`]'s functions with that
@@ -317,7 +288,7 @@ impl ImageFields {
                 let term_id = start.add(log_buffer::TERM_ID).cast::<i32>().read();
                 (slice::from_raw_parts(start, length), term_id)
             };
-            handler(block, self.session_id(), term_id);
+            handler(block, self.raw.session_id, term_id);
         }
         length
     }
@@ -413,7 +384,7 @@ impl ImageFields {
     /// belongs to another image.
     #[cold]
     fn is_moved_to(&self, position: Position) -> bool {
-        let end_of_stream = i64::from(self.fields.term_length) << 31;
+        let end_of_stream = i64::from(self.raw.term_length) << 31;
         let is_start =
             (0..=end_of_stream).contains(&position) && position % FRAME_ALIGNMENT as i64 == 0;
         let is_moved = is_start && self.owns_position();
@@ -428,22 +399,19 @@ impl ImageFields {
     /// position to other images.
     #[inline(always)]
     pub(crate) fn owns_position(&self) -> bool {
-        self.position.is_owned() && self.is_position_of_image()
-    }
-
-    /// Distinguishes images of one subscription. Drivers that do not record the image of a counter
-    /// leave 0.
-    #[inline(always)]
-    fn is_position_of_image(&self) -> bool {
-        let image = self.position.reference_id();
-        image == self.correlation_id() || image == 0
+        self.position.is_owned() && {
+            // Distinguishes images of one subscription. Drivers that do not record the image of a
+            // counter leave 0.
+            let image = self.position.reference_id();
+            image == self.raw.correlation_id || image == 0
+        }
     }
 
     /// Returns the subscriber position. If the counter does not belong to this image any more,
     /// returns the position up to which this image has read.
     pub(crate) fn position(&self) -> Position {
         self.subscriber_position().unwrap_or_else(|| match self.last_position.get() {
-            NO_POSITION => self.fields.join_position,
+            NO_POSITION => self.raw.join_position,
             inverted @ ..0 => !inverted,
             last => last,
         })
@@ -470,7 +438,7 @@ impl ImageFields {
     #[inline(always)]
     pub(crate) fn term_of(&self, position: Position) -> Term {
         let term = self.term.get();
-        let length = i64::from(self.fields.term_length);
+        let length = i64::from(self.raw.term_length);
         let offset = position.wrapping_sub(term.end_position).wrapping_add(length);
         // One comparison covers both "before the term" and "after the term".
         if offset as u64 >= length as u64 {
@@ -482,9 +450,9 @@ impl ImageFields {
     #[cold]
     #[inline(never)]
     fn find_term(&self, position: Position) -> Term {
-        let length = i64::from(self.fields.term_length);
-        let count = (position as u64) >> self.fields.position_bits_to_shift;
-        let buffer = self.fields.term_buffers[(count % PARTITION_COUNT as u64) as usize];
+        let length = i64::from(self.raw.term_length);
+        let count = (position as u64) >> self.raw.position_bits_to_shift;
+        let buffer = self.raw.term_buffers[(count % PARTITION_COUNT as u64) as usize];
         let term = Term {
             // One past the end of the buffer.
             end: buffer.wrapping_add(length as usize),

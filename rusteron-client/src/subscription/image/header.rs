@@ -177,7 +177,7 @@ impl<'a> Header<'a> {
     #[doc(alias = "aeron_header_values")]
     #[inline]
     pub fn initial_term_id(&self) -> i32 {
-        self.image.initial_term_id()
+        self.image.raw.initial_term_id
     }
 
     /// Returns log₂ of the term length. Shifting a count of terms left by this number makes it a
@@ -187,7 +187,7 @@ impl<'a> Header<'a> {
     #[doc(alias = "aeron_header_position_bits_to_shift")]
     #[inline]
     pub fn position_bits_to_shift(&self) -> usize {
-        self.image.position_bits_to_shift()
+        self.image.raw.position_bits_to_shift
     }
 
     /// Returns the offset in the term after this fragment or message, in bytes.
@@ -220,7 +220,7 @@ impl<'a> Header<'a> {
     #[doc(alias = "aeron_header_context")]
     #[inline]
     pub fn image_correlation_id(&self) -> i64 {
-        self.image.correlation_id()
+        self.image.raw.correlation_id
     }
 
     /// Returns the length in the log. Even for an overwritten frame, computations with this length

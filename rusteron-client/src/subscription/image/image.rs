@@ -1,13 +1,16 @@
 //! The stream of one publisher, as a subscription sees it.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::mem::MaybeUninit;
 use std::slice;
 
 use rusteron_sys as sys;
 
+use crate::client::counter::check_length;
 use crate::constants::ImageConstants;
-use crate::subscription::image::SubscribedImage;
-use crate::subscription::image::info::raw_constants;
+use crate::subscription::assembly::Assembly;
+use crate::subscription::image::fields::ImageFields;
 use rusteron_core::error::{Error, ErrorKind, Position, Result};
 use rusteron_core::ffi::{self, Fallible};
 use rusteron_core::threads::SharedBetweenThreads;
@@ -67,11 +70,42 @@ use rusteron_core::threads::SharedBetweenThreads;
 /// ```
 #[doc(alias = "aeron_image_t")]
 pub struct Image<'a> {
-    pub(super) image: &'a mut SubscribedImage,
+    pub(crate) image: &'a mut SubscribedImage,
 }
 
 // SAFETY: the bound never holds.
 unsafe impl Sync for Image<'_> where for<'a> Self: SharedBetweenThreads<'a> {}
+
+/// An image and its partly assembled message.
+///
+/// Its contract: the image is from the newest list of images that its subscription has announced,
+/// or from a later list. Nothing is announced while the image is in use. The conductor frees an
+/// image only after a list without the image has been announced. So this image is live.
+/// [`Subscription`] fulfils the contract by reloading its images before it uses any image, and by
+/// being borrowed exclusively meanwhile.
+///
+/// [`Subscription`]: crate::Subscription
+pub(crate) struct SubscribedImage {
+    pub(crate) fields: ImageFields,
+    pub(crate) assembly: Assembly,
+}
+
+impl SubscribedImage {
+    /// # Safety
+    /// The contract of the type holds for `fields`.
+    pub(crate) unsafe fn new(fields: ImageFields, assembly: Assembly) -> Self {
+        Self { fields, assembly }
+    }
+}
+
+impl fmt::Debug for SubscribedImage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Image")
+            .field("correlation_id", &self.fields.raw.correlation_id)
+            .field("session_id", &self.fields.raw.session_id)
+            .finish_non_exhaustive()
+    }
+}
 
 /// The images of a subscription, in the order in which they became available.
 ///
@@ -175,13 +209,7 @@ impl Image<'_> {
     /// Corresponds to `aeron_image_reject`.
     #[doc(alias = "aeron_image_reject")]
     pub fn reject(&mut self, reason: &str) -> Result<()> {
-        const MAX: usize = 1023;
-        if reason.len() > MAX {
-            return Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!("reason: {} bytes; the maximum is {MAX}", reason.len()),
-            ));
-        }
+        check_length("reason", reason.len(), 1023)?;
         let reason = ffi::c_string("reason", reason)?;
         // SAFETY: as in `end_of_stream_position`; C copies the reason.
         let rejected = unsafe { sys::aeron_image_reject(self.as_ptr(), reason.as_ptr()) };
@@ -206,14 +234,14 @@ impl Image<'_> {
     /// Returns the session id, which distinguishes this publisher from others of the same stream.
     #[inline]
     pub fn session_id(&self) -> i32 {
-        self.image.fields.session_id()
+        self.image.fields.raw.session_id
     }
 
     /// Returns the id by which the media driver knows the image. A response channel is requested
     /// with this id.
     #[inline]
     pub fn correlation_id(&self) -> i64 {
-        self.image.fields.correlation_id()
+        self.image.fields.raw.correlation_id
     }
 
     /// Returns the source that the publisher sends from: an address and a port, or `aeron:ipc`.
@@ -230,7 +258,7 @@ impl Image<'_> {
     /// Returns the id of the stream's first term.
     #[inline]
     pub fn initial_term_id(&self) -> i32 {
-        self.image.fields.initial_term_id()
+        self.image.fields.raw.initial_term_id
     }
 
     /// Returns the length of a term in bytes.
@@ -253,7 +281,7 @@ impl Image<'_> {
     /// It is live as long as `self`. Calling C's functions on it needs the same exclusiveness as
     /// `&mut self`.
     pub fn as_ptr(&self) -> *mut sys::aeron_image_t {
-        self.image.fields.as_ptr()
+        self.image.fields.raw.image
     }
 
     fn raw_constants(&self) -> sys::aeron_image_constants_t {
@@ -285,3 +313,79 @@ impl<'a> Iterator for Images<'a> {
 }
 
 impl ExactSizeIterator for Images<'_> {}
+
+/// A snapshot of an image when it became available or unavailable. It is a copy, which may be
+/// stored.
+///
+/// Passed to the handlers of [`SubscriptionBuilder`](crate::SubscriptionBuilder).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageInfo {
+    constants: ImageConstants,
+    position: Position,
+    is_end_of_stream: bool,
+}
+
+impl ImageInfo {
+    /// # Safety
+    /// The image is live, and its log buffer is mapped.
+    pub(crate) unsafe fn from_raw(image: *mut sys::aeron_image_t) -> Self {
+        // SAFETY: by the contract; the text is copied.
+        unsafe {
+            Self {
+                constants: ImageConstants::from_raw(&raw_constants(image)),
+                // The conductor calls this function, and another thread may be polling.
+                position: sys::rusteron_image_position(image),
+                is_end_of_stream: sys::aeron_image_is_end_of_stream(image),
+            }
+        }
+    }
+
+    /// Returns the image's constants.
+    pub fn constants(&self) -> &ImageConstants {
+        &self.constants
+    }
+
+    /// Returns the id by which the media driver knows the image. A response channel is requested
+    /// with this id.
+    pub fn correlation_id(&self) -> i64 {
+        self.constants.correlation_id
+    }
+
+    /// Returns the session id, which distinguishes this publisher from others of the same stream.
+    pub fn session_id(&self) -> i32 {
+        self.constants.session_id
+    }
+
+    /// Returns the source that the publisher sends from: an address and a port, or `aeron:ipc`.
+    pub fn source_identity(&self) -> &str {
+        &self.constants.source_identity
+    }
+
+    /// Returns the position at which the subscription joined the stream.
+    pub fn join_position(&self) -> Position {
+        self.constants.join_position
+    }
+
+    /// Returns the position up to which the subscription had read.
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// Returns whether the publisher had closed, and the subscription had read all messages that it
+    /// sent before.
+    pub fn is_end_of_stream(&self) -> bool {
+        self.is_end_of_stream
+    }
+}
+
+/// # Safety
+/// The image is live; the text in the returned structure lives as long as the image.
+pub(crate) unsafe fn raw_constants(image: *mut sys::aeron_image_t) -> sys::aeron_image_constants_t {
+    let mut constants = MaybeUninit::zeroed();
+    // SAFETY: by the contract. C fails for missing arguments only. It would then leave the zeroed
+    // structure as it is, which is valid: numbers and pointers.
+    unsafe {
+        sys::aeron_image_constants(image, constants.as_mut_ptr());
+        constants.assume_init()
+    }
+}

@@ -1,11 +1,46 @@
-//! The polls of a single image.
+//! The polls of a single image, and the actions of controlled polls.
 
 use crate::subscription::image::frames::Frame;
-use crate::subscription::image::{Action, Header, Image, SubscribedImage};
-use crate::subscription::messages::Messages;
+use crate::subscription::image::{Header, Image, SubscribedImage};
+use crate::subscription::messages::{self, Messages};
 #[cfg(doc)]
 use rusteron_core::error::ErrorKind;
 use rusteron_core::error::{Position, Result};
+
+/// The action that a handler of a controlled poll requests for the stream's position, after a
+/// message or fragment.
+///
+/// ```
+/// use rusteron_client::{Action, PollError, Subscription};
+///
+/// /// Passes on messages until the target is full. The rejected message comes again.
+/// fn fill(subscription: &mut Subscription, target: &mut Vec<Vec<u8>>) -> Result<usize, PollError> {
+///     let handler = |message: &[u8], _: &rusteron_client::Header<'_>| {
+///         if target.len() == 100 {
+///             return Action::Abort;
+///         }
+///         target.push(message.to_vec());
+///         Action::Continue
+///     };
+///     subscription.controlled_poll(handler, 10)
+/// }
+/// ```
+///
+/// Corresponds to `aeron_controlled_fragment_handler_action_t`.
+#[doc(alias("aeron_controlled_fragment_handler_action_t", "ControlledFragmentHandler"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// End the poll of this image. The current message or fragment counts as not received and comes
+    /// again.
+    Abort,
+    /// End the poll of this image after the current message or fragment.
+    Break,
+    /// Move the position past the current message or fragment at once, and continue the poll. The
+    /// publisher, and other readers of the position, see the move at once.
+    Commit,
+    /// Continue the poll. The position moves when the poll ends.
+    Continue,
+}
 
 impl Image<'_> {
     /// Passes the messages that have arrived to the handler, at most `fragment_limit` fragments.
@@ -19,13 +54,15 @@ impl Image<'_> {
         "aeron_image_fragment_assembler_handler",
         "ImageFragmentAssembler"
     ))]
-    #[inline]
+    #[inline(always)]
     pub fn poll<F>(&mut self, mut handler: F, fragment_limit: usize) -> usize
     where
         F: FnMut(&[u8], &Header<'_>),
     {
+        let SubscribedImage { fields, assembly } = &mut *self.image;
+        let give = |frame: Frame<'_>| frame.give_message(assembly, &mut handler);
         // SAFETY: the subscription is borrowed, so that the image is live and polled here only.
-        unsafe { self.image.poll(&mut handler, fragment_limit) }
+        unsafe { fields.poll(give, fragment_limit) }
     }
 
     /// Passes the messages that have arrived to the handler together, at most `fragment_limit`
@@ -34,26 +71,27 @@ impl Image<'_> {
     /// As [`Subscription::poll_batch`](crate::Subscription::poll_batch), for this image.
     ///
     /// Corresponds to no function of C.
-    #[inline]
+    #[inline(always)]
     pub fn poll_batch<F>(&mut self, mut handler: F, fragment_limit: usize) -> usize
     where
         F: FnMut(&mut Messages<'_>),
     {
-        // SAFETY: as in `poll`.
-        unsafe { self.image.poll_batch(&mut handler, fragment_limit) }
+        // SAFETY: as in `poll`; handlers cannot retain their arguments.
+        unsafe { messages::poll(self.image, &mut handler, fragment_limit) }
     }
 
     /// As [`poll`](Self::poll), but long messages arrive in fragments.
     ///
     /// Corresponds to `aeron_image_poll`.
     #[doc(alias = "aeron_image_poll")]
-    #[inline]
+    #[inline(always)]
     pub fn poll_fragments<F>(&mut self, mut handler: F, fragment_limit: usize) -> usize
     where
         F: FnMut(&[u8], &Header<'_>),
     {
+        let give = |frame: Frame<'_>| frame.give_fragment(&mut handler);
         // SAFETY: as in `poll`.
-        unsafe { self.image.poll_fragments(&mut handler, fragment_limit) }
+        unsafe { self.image.fields.poll(give, fragment_limit) }
     }
 
     /// As [`poll`](Self::poll), for fragments that begin before `limit_position`.
@@ -108,7 +146,7 @@ impl Image<'_> {
         "aeron_image_controlled_fragment_assembler_handler",
         "ImageControlledFragmentAssembler"
     ))]
-    #[inline]
+    #[inline(always)]
     pub fn controlled_poll<F>(&mut self, handler: F, fragment_limit: usize) -> usize
     where
         F: FnMut(&[u8], &Header<'_>) -> Action,
@@ -120,7 +158,7 @@ impl Image<'_> {
     ///
     /// Corresponds to `aeron_image_controlled_poll`.
     #[doc(alias = "aeron_image_controlled_poll")]
-    #[inline]
+    #[inline(always)]
     pub fn controlled_poll_fragments<F>(&mut self, handler: F, fragment_limit: usize) -> usize
     where
         F: FnMut(&[u8], &Header<'_>) -> Action,
@@ -137,7 +175,7 @@ impl Image<'_> {
         "aeron_image_bounded_controlled_poll",
         "aeron_image_controlled_fragment_assembler_handler"
     ))]
-    #[inline]
+    #[inline(always)]
     pub fn bounded_controlled_poll<F>(
         &mut self,
         mut handler: F,
@@ -147,8 +185,12 @@ impl Image<'_> {
     where
         F: FnMut(&[u8], &Header<'_>) -> Action,
     {
+        let SubscribedImage { fields, assembly } = &mut *self.image;
+        let mut whole = |fragment: &[u8], header: &Header<'_>| {
+            assembly.controlled_poll(fragment, header, &mut handler)
+        };
         // SAFETY: as in `poll`.
-        unsafe { self.image.controlled_poll(&mut handler, limit_position, fragment_limit) }
+        unsafe { fields.controlled_poll(&mut whole, limit_position, fragment_limit) }
     }
 
     /// As [`bounded_controlled_poll`](Self::bounded_controlled_poll), but long messages arrive in
@@ -156,7 +198,7 @@ impl Image<'_> {
     ///
     /// Corresponds to `aeron_image_bounded_controlled_poll`.
     #[doc(alias = "aeron_image_bounded_controlled_poll")]
-    #[inline]
+    #[inline(always)]
     pub fn bounded_controlled_poll_fragments<F>(
         &mut self,
         mut handler: F,

@@ -1,4 +1,4 @@
-//! Agents on threads of their own.
+//! Agents on threads of their own, and the signal that ends them.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -318,4 +318,35 @@ fn error_of_agent_is_read_on_other_threads() {
         scope.spawn(|| await_that("errors", || runner.error_count() > 1));
     });
     runner.close().expect("the handler continued");
+}
+
+#[test]
+fn signal_wakes_all_waiting_threads() {
+    let signal = ShutdownSignal::new();
+    thread::scope(|scope| {
+        let waiting = [(); 4].map(|()| {
+            let signal = signal.clone();
+            scope.spawn(move || signal.wait())
+        });
+        let limited = scope.spawn(|| signal.wait_timeout(DEADLINE));
+        assert!(!signal.is_signalled());
+        signal.signal();
+        signal.signal();
+        for thread in waiting {
+            thread.join().expect("woken");
+        }
+        assert!(limited.join().expect("woken"));
+    });
+    assert!(signal.is_signalled() && signal.clone().is_signalled());
+}
+
+#[test]
+fn wait_timeout_ends_without_signal() {
+    let signal = ShutdownSignal::default();
+    assert!(!signal.wait_timeout(Duration::ZERO));
+    assert!(!signal.wait_timeout(Duration::from_millis(1)));
+    signal.signal();
+    assert!(signal.wait_timeout(Duration::ZERO));
+    assert!(signal.wait_timeout(Duration::MAX));
+    signal.wait();
 }

@@ -1,24 +1,13 @@
 //! Clients that connect without blocking the caller.
 
-use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{self, Wake, Waker};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use rusteron_client::{Aeron, Context, ErrorKind};
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::{await_some, await_that, block_on, context, driver_context_in, launch};
-
-#[derive(Default)]
-struct Wakes(AtomicUsize);
-
-impl Wake for Wakes {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
 
 #[test]
 fn connecting_is_awaited() {
@@ -43,15 +32,10 @@ fn connecting_is_polled() {
 fn task_is_woken_when_driver_starts() {
     let parent = tempfile::tempdir().expect("a directory");
     let dir = parent.path().join("driver");
-    let mut connecting = pin!(Aeron::async_connect(context(&dir)).expect("begun"));
-    let wakes = Arc::new(Wakes::default());
-    let waker = Waker::from(Arc::clone(&wakes));
-    let mut task = task::Context::from_waker(&waker);
-    assert!(connecting.as_mut().poll(&mut task).is_pending());
-    assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
+    let connecting = Aeron::async_connect(context(&dir)).expect("begun");
+    let task = thread::spawn(|| block_on(connecting).map(drop));
     let _driver = MediaDriver::launch(driver_context_in(&dir)).expect("a driver");
-    await_that("the wake-up", || wakes.0.load(Ordering::Relaxed) == 1);
-    assert!(matches!(connecting.as_mut().poll(&mut task), task::Poll::Ready(Ok(_))));
+    task.join().expect("no panic").expect("a client");
 }
 
 #[test]
@@ -93,14 +77,13 @@ fn unpolled_client_is_closed_elsewhere() {
     let parent = tempfile::tempdir().expect("a directory");
     let dir = parent.path().join("driver");
     let witness = Arc::default();
-    let context = witnessed(context(&dir), &witness);
+    let mut context = witnessed(context(&dir), &witness);
+    let (sender, started) = mpsc::channel();
+    context.set_agent_on_start(move |_| sender.send(()).expect("a receiver")).expect("a handler");
     let mut connecting = Aeron::async_connect(context).expect("begun");
-    let wakes = Arc::new(Wakes::default());
-    let waker = Waker::from(Arc::clone(&wakes));
-    let pending = Pin::new(&mut connecting).poll(&mut task::Context::from_waker(&waker));
-    assert!(pending.is_pending());
+    assert!(connecting.poll().expect("no error").is_none());
     let _driver = MediaDriver::launch(driver_context_in(&dir)).expect("a driver");
-    await_that("the client", || wakes.0.load(Ordering::Relaxed) == 1);
+    started.recv().expect("a client");
     drop(connecting);
     await_that("the end of the client", || Arc::strong_count(&witness) == 1);
     assert_eq!(witness.load(Ordering::Relaxed), 1);

@@ -1,11 +1,13 @@
 //! The handlers of a context: called when they should be, on the right thread, and freed.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
+use std::time::Duration;
 
-use rusteron_client::Aeron;
-use rusteron_test_support::{DEADLINE, context, launch};
+use rusteron_client::{Aeron, Counter, CounterState, CountersReader, ErrorKind, Handler};
+use rusteron_sys as sys;
+use rusteron_test_support::{DEADLINE, await_some, await_that, connect, context, launch};
 
 #[test]
 fn additions_are_reported_by_kind() {
@@ -140,4 +142,279 @@ fn panic_does_not_stop_the_client() {
         let publication = aeron.add_publication("aeron:ipc", stream_id).expect("a publication");
         assert_eq!(publication.stream_id(), stream_id);
     }
+}
+
+const TYPE: i32 = 1001;
+
+/// The registration id and the counter id that a handler is called with.
+type Ids = (i64, i32);
+
+fn ids() -> (mpsc::Sender<Ids>, mpsc::Receiver<Ids>) {
+    mpsc::channel()
+}
+
+fn await_event(events: &mpsc::Receiver<Ids>, counter: Ids) {
+    // Events of heartbeat counters come as well.
+    while events.recv_timeout(DEADLINE).expect("an event") != counter {}
+}
+
+#[test]
+fn called_for_counters_of_all_clients() {
+    let driver = launch();
+    let (available, made) = ids();
+    let (unavailable, gone) = ids();
+    let mut context = context(driver.aeron_dir());
+    context
+        .set_on_available_counter(move |counters, registration_id, id| {
+            assert_eq!(counters.registration_id(id), Some(registration_id));
+            let _ = available.send((registration_id, id));
+        })
+        .and_then(|context| {
+            context.set_on_unavailable_counter(move |_, registration_id, id| {
+                let _ = unavailable.send((registration_id, id));
+            })
+        })
+        .expect("handlers");
+    let (listener, other) = (Aeron::connect(context).expect("a client"), connect(&driver));
+    for client in [&listener, &other] {
+        let counter = client.add_counter(TYPE, &[], "heard of").expect("a counter");
+        let expected = (counter.registration_id(), counter.counter_id());
+        await_event(&made, expected);
+        drop(counter);
+        await_event(&gone, expected);
+    }
+    let counter = other.add_counter(TYPE, &[], "goes with its client").expect("a counter");
+    let expected = (counter.registration_id(), counter.counter_id());
+    drop((counter, other));
+    await_event(&gone, expected);
+}
+
+#[test]
+fn context_has_one_of_each_kind() {
+    let driver = launch();
+    let replaced = Arc::new(());
+    let (available, made) = ids();
+    let mut context = context(driver.aeron_dir());
+    let owned = Arc::clone(&replaced);
+    let never = move |_: &CountersReader<'_>, _, _| {
+        let _ = &owned;
+        panic!("never called");
+    };
+    context
+        .set_on_available_counter(never)
+        .and_then(|context| {
+            context.set_on_available_counter(move |_, registration_id, id| {
+                let _ = available.send((registration_id, id));
+            })
+        })
+        .expect("handlers");
+    assert_eq!(Arc::strong_count(&replaced), 1);
+    let aeron = Aeron::connect(context).expect("a client");
+    let counter = aeron.add_counter(TYPE, &[], "").expect("a counter");
+    await_event(&made, (counter.registration_id(), counter.counter_id()));
+}
+
+#[test]
+fn added_and_removed_at_run_time() {
+    let driver = launch();
+    let (listener, owner) = (connect(&driver), connect(&driver));
+    let alive = Arc::new(());
+    let calls = Arc::new(AtomicUsize::new(0));
+    let handler = {
+        let (alive, calls) = (Arc::clone(&alive), Arc::clone(&calls));
+        listener.add_available_counter_handler(move |counters, _, id| {
+            let _ = &alive;
+            if counters.type_id(id) == Some(TYPE) {
+                calls.fetch_add(1, Ordering::SeqCst);
+            }
+        })
+    };
+    let (available, made) = ids();
+    let _witness = listener.add_available_counter_handler(move |_, registration_id, id| {
+        let _ = available.send((registration_id, id));
+    });
+    let (unavailable, gone) = ids();
+    let _end = listener.add_unavailable_counter_handler(move |_, registration_id, id| {
+        let _ = unavailable.send((registration_id, id));
+    });
+
+    let first = owner.add_counter(TYPE, &[], "first").expect("a counter");
+    await_event(&made, (first.registration_id(), first.counter_id()));
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+    drop(handler);
+    assert_eq!(Arc::strong_count(&alive), 1, "the handler is freed");
+    let second = owner.add_counter(TYPE, &[], "second").expect("a counter");
+    await_event(&made, (second.registration_id(), second.counter_id()));
+    assert_eq!(calls.load(Ordering::SeqCst), 1, "and not called again");
+
+    let expected = (first.registration_id(), first.counter_id());
+    drop(first);
+    await_event(&gone, expected);
+}
+
+#[test]
+fn panic_ends_in_the_handler() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let _panicking = aeron.add_available_counter_handler(|_, _, _| panic!("on purpose"));
+    let (available, made) = ids();
+    let _next = aeron.add_available_counter_handler(move |_, registration_id, id| {
+        let _ = available.send((registration_id, id));
+    });
+    for _ in 0..2 {
+        let counter = aeron.add_counter(TYPE, &[], "").expect("a counter");
+        await_event(&made, (counter.registration_id(), counter.counter_id()));
+    }
+    assert!(!aeron.is_closed());
+}
+
+#[test]
+fn may_add_counters_and_remove_itself() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let own: Arc<Mutex<Option<Handler>>> = Arc::default();
+    let (outcomes, reported) = mpsc::channel();
+    let handler = {
+        let (aeron, own) = (aeron.clone(), Arc::clone(&own));
+        aeron.clone().add_available_counter_handler(move |counters, _, id| {
+            if counters.type_id(id) != Some(TYPE) {
+                return;
+            }
+            drop(own.lock().expect("no panic").take());
+            let blocking = aeron.add_counter(TYPE + 1, &[], "blocking").map(drop);
+            let begun = aeron.async_add_counter(TYPE + 1, &[], "from a handler");
+            let _ = outcomes.send((blocking, begun));
+        })
+    };
+    *own.lock().expect("no panic") = Some(handler);
+    let _first = aeron.add_counter(TYPE, &[], "first").expect("a counter");
+    let (blocking, begun) = reported.recv_timeout(DEADLINE).expect("a report");
+    assert_eq!(blocking.expect_err("it would block").kind(), ErrorKind::CalledFromConductor);
+    let mut begun = begun.expect("begun");
+    let counter = await_some("the counter", || begun.poll().expect("no error"));
+    assert!(!counter.is_closed());
+    // The handler, with its sender, is gone.
+    assert!(reported.recv_timeout(DEADLINE).is_err());
+    let _second = aeron.add_counter(TYPE, &[], "second").expect("a counter");
+}
+
+#[test]
+fn owner_of_the_client_goes_anywhere() {
+    let driver = launch();
+    let closes = |remove_inside: bool| {
+        let aeron = connect(&driver);
+        let witness = connect(&driver);
+        let client_id = aeron.client_id();
+        let own: Arc<Mutex<Option<Handler>>> = Arc::default();
+        let handler = {
+            let (aeron, own) = (aeron.clone(), Arc::clone(&own));
+            aeron.clone().add_available_counter_handler(move |_, _, _| {
+                let _ = &aeron;
+                if remove_inside {
+                    drop(own.lock().expect("no panic").take());
+                }
+            })
+        };
+        *own.lock().expect("no panic") = Some(handler);
+        drop(aeron);
+        let counter = witness.add_counter(TYPE, &[], "an event").expect("a counter");
+        if !remove_inside {
+            drop(own.lock().expect("no panic").take());
+        }
+        // The heartbeat counter of a client has its id as key.
+        await_that("the client is gone", || {
+            witness.counters_reader().iter().all(|counter| {
+                counter.type_id != sys::AERON_COUNTER_CLIENT_HEARTBEAT_TIMESTAMP_TYPE_ID as i32
+                    || !counter.key.starts_with(&client_id.to_ne_bytes())
+            })
+        });
+        drop(counter);
+    };
+    closes(false);
+    closes(true);
+}
+
+#[test]
+fn freed_with_the_client() {
+    let driver = launch();
+    let alive = Arc::new(());
+    let mut context = context(driver.aeron_dir());
+    let (first, second) = (Arc::clone(&alive), Arc::clone(&alive));
+    context
+        .set_on_available_counter(move |_, _, _| {
+            let _ = &first;
+        })
+        .expect("a handler");
+    let aeron = Aeron::connect(context).expect("a client");
+    let handler = aeron.add_unavailable_counter_handler(move |_, _, _| {
+        let _ = &second;
+    });
+    assert_eq!(Arc::strong_count(&alive), 3);
+    drop(aeron);
+    assert_eq!(Arc::strong_count(&alive), 1);
+    drop(handler);
+}
+
+#[test]
+fn called_without_conductor_thread() {
+    let driver = launch();
+    let mut context = context(driver.aeron_dir());
+    context.set_use_conductor_agent_invoker(true).expect("a mode");
+    let aeron = Aeron::connect(context).expect("a client");
+    let inside: Arc<Mutex<Option<Counter>>> = Arc::default();
+    let (available, made) = ids();
+    let handler = {
+        let inside = Arc::clone(&inside);
+        aeron.add_available_counter_handler(move |_, registration_id, id| {
+            // Given back after this callback: C allows nothing else.
+            drop(inside.lock().expect("no panic").take());
+            let _ = available.send((registration_id, id));
+        })
+    };
+    let counter = aeron.add_counter(TYPE, &[], "without a thread").expect("a counter");
+    let fixed = aeron.add_static_counter(TYPE, &[], "static", 1).expect("a counter");
+    assert_eq!((counter.increment(), fixed.increment()), (0, 0));
+    await_event(&made, (counter.registration_id(), counter.counter_id()));
+    let id = counter.counter_id();
+    *inside.lock().expect("no panic") = Some(counter);
+    let _another = aeron.add_counter(TYPE, &[], "the event").expect("a counter");
+    await_that("the first counter is freed", || {
+        aeron.do_work().expect("work");
+        aeron.counters_reader().state(id) == Some(CounterState::Reclaimed)
+    });
+    drop(aeron.async_add_static_counter(TYPE, &[], "cancelled", 2).expect("begun"));
+    drop((handler, fixed));
+    aeron.do_work().expect("work");
+}
+
+#[test]
+fn added_and_removed_under_load() {
+    let driver = launch();
+    let (listener, owner) = (connect(&driver), connect(&driver));
+    let stop = AtomicBool::new(false);
+    let calls = Arc::new(AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Acquire) {
+                    let removed = Arc::new(AtomicBool::new(false));
+                    let (calls, flag) = (Arc::clone(&calls), Arc::clone(&removed));
+                    let handler = listener.add_available_counter_handler(move |_, _, _| {
+                        assert!(!flag.load(Ordering::SeqCst));
+                        calls.fetch_add(1, Ordering::SeqCst);
+                    });
+                    thread::sleep(Duration::from_micros(200));
+                    drop(handler);
+                    removed.store(true, Ordering::SeqCst);
+                    assert_eq!(Arc::strong_count(&removed), 1, "it is freed");
+                }
+            });
+        }
+        let mut added = 0;
+        while added < 30 || calls.load(Ordering::SeqCst) == 0 {
+            drop(owner.add_counter(TYPE, &[], "fire").expect("a counter"));
+            added += 1;
+        }
+        stop.store(true, Ordering::Release);
+    });
 }
