@@ -102,7 +102,7 @@ impl ExclusivePublication {
         }
         // No value can overflow its type: a term has at most 1 GiB, and a fragment less. All of them
         // are in private memory, and were checked when the publication was made
-        // (`rusteron_exclusive_publication_create`).
+        // (`RUSTERON_DEFINE_CREATE` in the shim).
         let aligned = align(length + HEADER_LENGTH);
         if offset + aligned as u32 > fields.term_buffer_length as u32 {
             return None;

@@ -257,97 +257,57 @@ static int rusteron_copy_log_buffer(
 }
 
 /*
- * Aeron's client takes the position of an exclusive publication from the metadata of its log buffer. Aeron's function
- * gets a copy that was checked; afterwards, the publication refers to the log buffer.
+ * Defines the function that creates a kind of publication. Aeron's function gets a copy of the log buffer that was
+ * checked, because it takes the position of an exclusive publication from the metadata; afterwards, the publication
+ * refers to the log buffer. Other publishers move the tails of a shared publication, so each claim checks the tail that
+ * it gets.
  */
-int rusteron_exclusive_publication_create(
-    aeron_exclusive_publication_t **publication,
-    aeron_client_conductor_t *conductor,
-    const char *channel,
-    int32_t stream_id,
-    int32_t session_id,
-    int32_t position_limit_counter_id,
-    int64_t *position_limit_addr,
-    int32_t channel_status_indicator_id,
-    int64_t *channel_status_addr,
-    aeron_log_buffer_t *log_buffer,
-    int64_t original_registration_id,
-    int64_t registration_id)
-{
-    aeron_logbuffer_metadata_t metadata = { 0 };
-    aeron_log_buffer_t copy;
-    if (rusteron_copy_log_buffer(&copy, &metadata, conductor, log_buffer, registration_id, stream_id, true) < 0)
-    {
-        return -1;
-    }
-
-    if (aeron_exclusive_publication_create(
-        publication,
-        conductor,
-        channel,
-        stream_id,
-        session_id,
-        position_limit_counter_id,
-        position_limit_addr,
-        channel_status_indicator_id,
-        channel_status_addr,
-        &copy,
-        original_registration_id,
-        registration_id) < 0)
-    {
-        rusteron_release_log_buffer(conductor, log_buffer);
-        return -1;
-    }
-
-    (*publication)->log_buffer = log_buffer;
-    (*publication)->log_meta_data = (aeron_logbuffer_metadata_t *)log_buffer->mapped_raw_log.log_meta_data.addr;
-    return 0;
+#define RUSTERON_DEFINE_CREATE(kind, is_exclusive)                                                                    \
+int rusteron_##kind##_create(                                                                                         \
+    aeron_##kind##_t **publication,                                                                                   \
+    aeron_client_conductor_t *conductor,                                                                              \
+    const char *channel,                                                                                              \
+    int32_t stream_id,                                                                                                \
+    int32_t session_id,                                                                                               \
+    int32_t position_limit_counter_id,                                                                                \
+    int64_t *position_limit_addr,                                                                                     \
+    int32_t channel_status_indicator_id,                                                                              \
+    int64_t *channel_status_addr,                                                                                     \
+    aeron_log_buffer_t *log_buffer,                                                                                   \
+    int64_t original_registration_id,                                                                                 \
+    int64_t registration_id)                                                                                          \
+{                                                                                                                     \
+    aeron_logbuffer_metadata_t metadata = { 0 };                                                                      \
+    aeron_log_buffer_t copy;                                                                                          \
+    if (rusteron_copy_log_buffer(                                                                                     \
+        &copy, &metadata, conductor, log_buffer, registration_id, stream_id, is_exclusive) < 0)                       \
+    {                                                                                                                 \
+        return -1;                                                                                                    \
+    }                                                                                                                 \
+    if (aeron_##kind##_create(                                                                                        \
+        publication,                                                                                                  \
+        conductor,                                                                                                    \
+        channel,                                                                                                      \
+        stream_id,                                                                                                    \
+        session_id,                                                                                                   \
+        position_limit_counter_id,                                                                                    \
+        position_limit_addr,                                                                                          \
+        channel_status_indicator_id,                                                                                  \
+        channel_status_addr,                                                                                          \
+        &copy,                                                                                                        \
+        original_registration_id,                                                                                     \
+        registration_id) < 0)                                                                                         \
+    {                                                                                                                 \
+        rusteron_release_log_buffer(conductor, log_buffer);                                                           \
+        return -1;                                                                                                    \
+    }                                                                                                                 \
+    (*publication)->log_buffer = log_buffer;                                                                          \
+    (*publication)->log_meta_data = (aeron_logbuffer_metadata_t *)log_buffer->mapped_raw_log.log_meta_data.addr;      \
+    return 0;                                                                                                         \
 }
 
-/* As for an exclusive publication. Other publishers move the tails, so each claim checks the tail that it gets. */
-int rusteron_publication_create(
-    aeron_publication_t **publication,
-    aeron_client_conductor_t *conductor,
-    const char *channel,
-    int32_t stream_id,
-    int32_t session_id,
-    int32_t position_limit_counter_id,
-    int64_t *position_limit_addr,
-    int32_t channel_status_indicator_id,
-    int64_t *channel_status_addr,
-    aeron_log_buffer_t *log_buffer,
-    int64_t original_registration_id,
-    int64_t registration_id)
-{
-    aeron_logbuffer_metadata_t metadata = { 0 };
-    aeron_log_buffer_t copy;
-    if (rusteron_copy_log_buffer(&copy, &metadata, conductor, log_buffer, registration_id, stream_id, false) < 0)
-    {
-        return -1;
-    }
-
-    if (aeron_publication_create(
-        publication,
-        conductor,
-        channel,
-        stream_id,
-        session_id,
-        position_limit_counter_id,
-        position_limit_addr,
-        channel_status_indicator_id,
-        channel_status_addr,
-        &copy,
-        original_registration_id,
-        registration_id) < 0)
-    {
-        rusteron_release_log_buffer(conductor, log_buffer);
-        return -1;
-    }
-
-    (*publication)->log_buffer = log_buffer;
-    (*publication)->log_meta_data = (aeron_logbuffer_metadata_t *)log_buffer->mapped_raw_log.log_meta_data.addr;
-    return 0;
-}
+RUSTERON_DEFINE_CREATE(exclusive_publication, true)
+RUSTERON_DEFINE_CREATE(publication, false)
 
 /*
  * Returns whether C may poll, and the position. A publisher overwrites the log buffer as soon as the driver has freed

@@ -146,35 +146,22 @@ static bool rusteron_mark_closed(volatile bool *publication_is_closed, aeron_cli
     return true;
 }
 
-rusteron_close_result_t rusteron_publication_close(
-    aeron_publication_t *publication, aeron_notification_t on_close_complete, void *clientd)
-{
-    aeron_client_conductor_t *conductor = publication->conductor;
-    if (!rusteron_mark_closed(&publication->is_closed, conductor))
-    {
-        return RUSTERON_CLOSE_TOO_LATE;
-    }
-
-    return rusteron_close_result(
-        conductor,
-        aeron_client_conductor_async_close_publication(
-            conductor, publication, on_close_complete, clientd));
+#define RUSTERON_DEFINE_CLOSE(kind)                                                                                   \
+rusteron_close_result_t rusteron_##kind##_close(                                                                      \
+    aeron_##kind##_t *publication, aeron_notification_t on_close_complete, void *clientd)                             \
+{                                                                                                                     \
+    aeron_client_conductor_t *conductor = publication->conductor;                                                     \
+    if (!rusteron_mark_closed(&publication->is_closed, conductor))                                                    \
+    {                                                                                                                 \
+        return RUSTERON_CLOSE_TOO_LATE;                                                                               \
+    }                                                                                                                 \
+    return rusteron_close_result(                                                                                     \
+        conductor,                                                                                                    \
+        aeron_client_conductor_async_close_##kind(conductor, publication, on_close_complete, clientd));               \
 }
 
-rusteron_close_result_t rusteron_exclusive_publication_close(
-    aeron_exclusive_publication_t *publication, aeron_notification_t on_close_complete, void *clientd)
-{
-    aeron_client_conductor_t *conductor = publication->conductor;
-    if (!rusteron_mark_closed(&publication->is_closed, conductor))
-    {
-        return RUSTERON_CLOSE_TOO_LATE;
-    }
-
-    return rusteron_close_result(
-        conductor,
-        aeron_client_conductor_async_close_exclusive_publication(
-            conductor, publication, on_close_complete, clientd));
-}
+RUSTERON_DEFINE_CLOSE(publication)
+RUSTERON_DEFINE_CLOSE(exclusive_publication)
 
 void *rusteron_destination_owner_create(rusteron_destination_owner_t type, int64_t registration_id)
 {

@@ -4,7 +4,7 @@
 //! driver in the same way as in Aeron's own program.
 
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -138,29 +138,21 @@ impl Options {
             // SAFETY: the caller guarantees that there is no other thread.
             unsafe { env::set_var(name, value) };
         };
+        let text = |text: &Option<String>| text.clone().map(OsString::from);
         let threading_mode =
             self.threading_mode.as_ref().map(|mode| mode.to_ascii_uppercase().replace('-', "_"));
         for (name, value) in [
-            ("AERON_DIR", self.dir.as_ref().map(|dir| dir.as_os_str())),
-            ("RUSTERON_DIR_ACCESS", self.dir_access.map(|access| access.name().as_ref())),
-            (
-                "RUSTERON_SEGMENTATION_OFFLOAD",
-                self.segmentation_offload.as_ref().map(|on| on.as_ref()),
-            ),
-            ("RUSTERON_TERM_CLEANING", self.term_cleaning.map(|cleaning| cleaning.name().as_ref())),
-            ("AERON_THREADING_MODE", threading_mode.as_ref().map(|mode| mode.as_ref())),
-            (
-                "AERON_TERM_BUFFER_LENGTH",
-                self.term_buffer_length.as_ref().map(|size| size.as_ref()),
-            ),
-            (
-                "AERON_IPC_TERM_BUFFER_LENGTH",
-                self.ipc_term_buffer_length.as_ref().map(|size| size.as_ref()),
-            ),
-            ("AERON_DIR_DELETE_ON_START", self.delete_on_start.then_some("true".as_ref())),
+            ("AERON_DIR", self.dir.clone().map(OsString::from)),
+            ("RUSTERON_DIR_ACCESS", self.dir_access.map(|access| access.name().into())),
+            ("RUSTERON_SEGMENTATION_OFFLOAD", text(&self.segmentation_offload)),
+            ("RUSTERON_TERM_CLEANING", self.term_cleaning.map(|cleaning| cleaning.name().into())),
+            ("AERON_THREADING_MODE", text(&threading_mode)),
+            ("AERON_TERM_BUFFER_LENGTH", text(&self.term_buffer_length)),
+            ("AERON_IPC_TERM_BUFFER_LENGTH", text(&self.ipc_term_buffer_length)),
+            ("AERON_DIR_DELETE_ON_START", self.delete_on_start.then(|| "true".into())),
         ] {
             if let Some(value) = value {
-                set(name, value);
+                set(name, &value);
             }
         }
         if let Some(idle) = self.idle {
