@@ -515,6 +515,19 @@ messages! {
     }
 }
 
+/// Decodes an application message, and returns its payload. `None` for other messages.
+#[cfg(feature = "service")]
+#[inline]
+pub(crate) fn parse_session_message(message: &[u8]) -> Option<(SessionMessageHeader, &[u8])> {
+    let (header, body) = MessageHeader::split(message)?;
+    let ids = (header.schema_id, header.template_id);
+    if ids != (SCHEMA_ID, SessionMessageHeader::TEMPLATE_ID) {
+        return None;
+    }
+    let session = SessionMessageHeader::decode(header, body)?;
+    Some((session, body.get(usize::from(header.block_length)..)?))
+}
+
 /// Decodes a whole message. Returns it with the bytes behind the sender's block: the payload of a
 /// [`SessionMessageHeader`]. The text of an error says why there is no message.
 #[cfg(feature = "service")]

@@ -19,8 +19,6 @@ pub use fields::{
     DataKind, DataLayout, FieldKind, FieldLayout, Layout, MessageHeader, SCHEMA_ID, SCHEMA_VERSION,
 };
 pub(crate) use messages::Message;
-#[cfg(feature = "service")]
-pub(crate) use messages::parse;
 pub use messages::{
     AdminRequest, AdminResponse, CancelTimer, Challenge, ChallengeResponse, ClientSession,
     CloseSession, ClusterActionRequest, JoinLog, LAYOUTS, NewLeaderEvent, NewLeadershipTermEvent,
@@ -29,3 +27,5 @@ pub use messages::{
     SessionMessageHeader, SessionOpenEvent, SnapshotMarker, TimerEvent, decode_values,
     encode_values,
 };
+#[cfg(feature = "service")]
+pub(crate) use messages::{parse, parse_session_message};

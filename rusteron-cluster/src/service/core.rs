@@ -238,20 +238,30 @@ impl<S: ClusteredService> Core<S> {
         position: i64,
         message: &[u8],
     ) -> Result<(), TerminationCause> {
-        let (event, payload) = match codec::parse(message) {
-            Ok(parsed) => parsed,
+        // Decoded apart from other events, because moving the enumeration of all messages costs more.
+        let Some((header, payload)) = codec::parse_session_message(message) else {
+            return self.on_event(network, position, message);
+        };
+        let timestamp = header.timestamp;
+        self.advance(position, timestamp);
+        let source = MessageSource::from_session_id(header.cluster_session_id);
+        let message = SessionMessage { source, timestamp, payload };
+        self.call(network, "on_session_message", |service, cluster| {
+            service.on_session_message(cluster, &message)
+        })
+    }
+
+    fn on_event(
+        &mut self,
+        network: &mut dyn Network,
+        position: i64,
+        message: &[u8],
+    ) -> Result<(), TerminationCause> {
+        let event = match codec::parse(message) {
+            Ok((event, _)) => event,
             Err(error) => return self.on_malformed(network, "of the log", &error),
         };
         match event {
-            Message::SessionMessageHeader(header) => {
-                let timestamp = header.timestamp;
-                self.advance(position, timestamp);
-                let source = MessageSource::from_session_id(header.cluster_session_id);
-                let message = SessionMessage { source, timestamp, payload };
-                self.call(network, "on_session_message", |service, cluster| {
-                    service.on_session_message(cluster, &message)
-                })
-            }
             Message::TimerEvent(timer) => {
                 self.advance(position, timer.timestamp);
                 self.call(network, "on_timer_event", |service, cluster| {
