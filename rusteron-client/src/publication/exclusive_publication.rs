@@ -1,7 +1,6 @@
 //! A publication with its own log buffer, and its offer in Rust.
 
 use std::ffi::c_int;
-use std::fmt;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
@@ -480,11 +479,7 @@ unsafe impl sealed::Resource for ExclusivePublication {
     }
 }
 
-impl fmt::Debug for ExclusivePublication {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.debug("ExclusivePublication", f)
-    }
-}
+rusteron_core::impl_debug!(ExclusivePublication: channel(), stream_id(), session_id(), is_connected(), is_closed());
 
 /// Header values that the frames of an accepted block must have.
 struct Expected {

@@ -1,7 +1,6 @@
 //! The common part of both kinds of publication.
 
 use std::ffi::c_int;
-use std::fmt;
 use std::mem::{self, MaybeUninit};
 use std::net::SocketAddr;
 use std::ptr::{self, NonNull};
@@ -463,17 +462,6 @@ impl PublicationHandle {
         unsafe { DestinationRegistration::begin(&self.client, owner, command) }
     }
 
-    /// Writes the debug output of a publication.
-    pub(crate) fn debug(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct(name)
-            .field("channel", &self.channel())
-            .field("stream_id", &self.stream_id())
-            .field("session_id", &self.session_id())
-            .field("is_connected", &self.is_connected())
-            .field("client_is_closed", &self.client.is_closed())
-            .finish()
-    }
-
     pub(crate) fn client(&self) -> &Arc<Client> {
         &self.client
     }
@@ -557,8 +545,4 @@ impl Drop for PublicationHandle {
     }
 }
 
-impl fmt::Debug for PublicationHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.debug("PublicationHandle", f)
-    }
-}
+rusteron_core::impl_debug!(PublicationHandle: channel(), stream_id(), session_id(), is_connected(), is_closed());

@@ -1,7 +1,6 @@
 //! A publication for concurrent use by several threads.
 
 use std::ffi::c_int;
-use std::fmt;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
@@ -479,8 +478,4 @@ unsafe impl sealed::Resource for Publication {
     }
 }
 
-impl fmt::Debug for Publication {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.debug("Publication", f)
-    }
-}
+rusteron_core::impl_debug!(Publication: channel(), stream_id(), session_id(), is_connected(), is_closed());

@@ -1,7 +1,6 @@
 //! Receiving messages.
 
 use std::ffi::c_int;
-use std::fmt;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -358,13 +357,4 @@ impl Drop for Subscription {
     }
 }
 
-impl fmt::Debug for Subscription {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subscription")
-            .field("channel", &self.channel())
-            .field("stream_id", &self.stream_id())
-            .field("image_count", &self.image_count())
-            .field("client_is_closed", &self.client.is_closed())
-            .finish()
-    }
-}
+rusteron_core::impl_debug!(Subscription: channel(), stream_id(), image_count(), is_closed());
