@@ -85,11 +85,10 @@ rusteron_close_result_t rusteron_publication_close(
 rusteron_close_result_t rusteron_exclusive_publication_close(
     aeron_exclusive_publication_t *publication, aeron_notification_t on_close_complete, void *clientd);
 
-/* Owners of destinations. */
+/* Owners of destinations. That of a shared publication stands for an exclusive one as well: the command is the same. */
 typedef enum rusteron_destination_owner_enum
 {
     RUSTERON_OWNER_PUBLICATION,
-    RUSTERON_OWNER_EXCLUSIVE_PUBLICATION,
     RUSTERON_OWNER_SUBSCRIPTION
 }
 rusteron_destination_owner_t;

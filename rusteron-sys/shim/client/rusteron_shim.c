@@ -42,14 +42,12 @@ typedef union rusteron_destination_owner_un
 {
     aeron_client_command_base_t base;
     aeron_publication_t publication;
-    aeron_exclusive_publication_t exclusive_publication;
     aeron_subscription_t subscription;
 }
 rusteron_destination_owner_union_t;
 
 _Static_assert(
     offsetof(aeron_publication_t, command_base) == 0 &&
-    offsetof(aeron_exclusive_publication_t, command_base) == 0 &&
     offsetof(aeron_subscription_t, command_base) == 0,
     "the conductor reads the type of a resource through a pointer to its command base");
 
@@ -176,11 +174,6 @@ void *rusteron_destination_owner_create(rusteron_destination_owner_t type, int64
         case RUSTERON_OWNER_PUBLICATION:
             owner->publication.registration_id = registration_id;
             owner->base.type = AERON_CLIENT_MANAGED_RESOURCE_TYPE_PUBLICATION;
-            break;
-
-        case RUSTERON_OWNER_EXCLUSIVE_PUBLICATION:
-            owner->exclusive_publication.registration_id = registration_id;
-            owner->base.type = AERON_CLIENT_MANAGED_RESOURCE_TYPE_EXCLUSIVE_PUBLICATION;
             break;
 
         case RUSTERON_OWNER_SUBSCRIPTION:

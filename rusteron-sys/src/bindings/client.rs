@@ -1379,8 +1379,7 @@ pub const rusteron_close_result_enum_RUSTERON_CLOSE_TOO_LATE: rusteron_close_res
 pub type rusteron_close_result_enum = ::core::ffi::c_uint;
 pub use self::rusteron_close_result_enum as rusteron_close_result_t;
 pub const rusteron_destination_owner_enum_RUSTERON_OWNER_PUBLICATION: rusteron_destination_owner_enum = 0;
-pub const rusteron_destination_owner_enum_RUSTERON_OWNER_EXCLUSIVE_PUBLICATION: rusteron_destination_owner_enum = 1;
-pub const rusteron_destination_owner_enum_RUSTERON_OWNER_SUBSCRIPTION: rusteron_destination_owner_enum = 2;
+pub const rusteron_destination_owner_enum_RUSTERON_OWNER_SUBSCRIPTION: rusteron_destination_owner_enum = 1;
 pub type rusteron_destination_owner_enum = ::core::ffi::c_uint;
 pub use self::rusteron_destination_owner_enum as rusteron_destination_owner_t;
 #[repr(C)]
