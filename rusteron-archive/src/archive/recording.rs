@@ -425,7 +425,7 @@ impl Archive {
         }
     }
 
-    /// Sends a request whose answer says if there was something to stop.
+    /// Sends a request whose answer is a position of a recording.
     fn position(
         &self,
         operation: &'static str,
