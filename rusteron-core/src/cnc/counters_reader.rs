@@ -441,7 +441,7 @@ impl Slot<'_> {
     }
 }
 
-/// Returns the number at an offset of a counter's key or of a record in a file, which are little-endian.
+/// Returns the number at an offset of a counter's key, a record in a file or a message: all are little-endian.
 pub fn i32_at(bytes: &[u8], offset: usize) -> Option<i32> {
     bytes.get(offset..)?.first_chunk().copied().map(i32::from_le_bytes)
 }

@@ -63,7 +63,7 @@ impl ChannelUriBuilder {
             return Err(error);
         }
         check::values(&self.uri, |_| true)?;
-        // Checks the form.
+        // Parsing checks the rest: a spy needs UDP, and the text has a maximum length.
         self.uri.to_string().parse()
     }
 
