@@ -9,7 +9,7 @@ use crate::cmake_options::{
     DEFINITIONS, FIND_JAVA, LINUX_DEFINITIONS, MINIMUM_VERSION, do_nothing, parse_version,
 };
 use crate::compile;
-use crate::guards::{GUARDED_FLAG, guarded, guards};
+use crate::guards::{GUARDED_FLAG, INCLUDED, guarded, guards};
 use crate::out_dir;
 use crate::source::{Features, Sources};
 use crate::target::{Platform, Target};
@@ -145,7 +145,7 @@ fn shim_file(sources: &Sources, features: Features, target: &Target) -> Result<P
         );
     }
     if features.archive {
-        for file in compile::INCLUDED {
+        for (file, _) in INCLUDED {
             set_properties(sources.archive_dir().join(file), "HEADER_FILE_ONLY ON".to_owned());
         }
     }

@@ -13,7 +13,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::guards::{GUARDED_FLAG, guarded, guards};
+use crate::guards::{GUARDED_FLAG, INCLUDED, guarded, guards};
 use crate::source::{Features, Sources};
 use crate::target::Target;
 use crate::{AERON_VERSION, manifest_dir};
@@ -25,10 +25,6 @@ pub(crate) const C_FLAGS_VARIABLE: &str = "RUSTERON_CFLAGS";
 /// detector finds gaps.
 const SCANNERS: [&str; 2] =
     ["concurrent/aeron_term_scanner.h", "concurrent/aeron_term_gap_scanner.h"];
-
-/// Files that a file of the shim includes. They are compiled as a part of it.
-pub(crate) const INCLUDED: [&str; 2] =
-    ["client/aeron_archive_replay_merge.c", "client/aeron_archive_persistent_subscription.c"];
 
 /// Returns the directory of headers that precedes all others.
 pub(crate) fn scanners_dir() -> PathBuf {
@@ -78,7 +74,7 @@ impl Plan {
         let failed = |error| format!("compiling Aeron {AERON_VERSION} failed: {error}");
         let mut build = self.builder(target);
         let mut unguarded = self.files.clone();
-        unguarded.retain(|file| !INCLUDED.iter().any(|included| file.ends_with(included)));
+        unguarded.retain(|file| !INCLUDED.iter().any(|(included, _)| file.ends_with(included)));
         for (file, calls) in &self.guards {
             unguarded.retain(|other| other != file);
             let mut build_guarded = self.builder(target);

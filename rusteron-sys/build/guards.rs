@@ -9,7 +9,7 @@
 //! call has gone from its file. `docs/design/aeron-faults.md` lists what the guards prevent.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::source::{Features, Sources};
 
@@ -62,6 +62,21 @@ const ARCHIVE: &[Guard] = &[
     ),
 ];
 
+/// Files that are compiled as a part of a file of the shim, and the calls that macros of that file rename.
+pub(crate) const INCLUDED: &[Guard] = &[
+    ("client/aeron_archive_replay_merge.c", &["aeron_image_poll"]),
+    (
+        "client/aeron_archive_persistent_subscription.c",
+        &[
+            "aeron_archive_async_client_poll",
+            "aeron_image_controlled_poll",
+            "aeron_image_poll",
+            "aeron_subscription_close",
+            "aeron_subscription_image_at_index",
+        ],
+    ),
+];
+
 /// Compilers that fortify replace the declaration of `memset` by an inline function, whose name the macro would change
 /// with the calls. Guarded files are not fortified.
 pub(crate) const GUARDED_FLAG: &str = "-U_FORTIFY_SOURCE";
@@ -72,22 +87,28 @@ pub(crate) fn guards(
     sources: &Sources,
     features: Features,
 ) -> Result<Vec<(PathBuf, &'static [&'static str])>, String> {
-    let parts = [
-        (sources.client_dir(), CLIENT, true),
-        (sources.driver_dir(), DRIVER, features.driver),
-        (sources.archive_dir(), ARCHIVE, features.archive),
-    ];
+    let mut guards = checked(&sources.client_dir(), CLIENT)?;
+    if features.driver {
+        guards.extend(checked(&sources.driver_dir(), DRIVER)?);
+    }
+    if features.archive {
+        guards.extend(checked(&sources.archive_dir(), ARCHIVE)?);
+        checked(&sources.archive_dir(), INCLUDED)?;
+    }
+    Ok(guards)
+}
+
+/// Returns the paths of files in the directory of their part. Fails for a file without one of its calls.
+fn checked(dir: &Path, part: &[Guard]) -> Result<Vec<(PathBuf, &'static [&'static str])>, String> {
     let mut guards = Vec::new();
-    for (dir, part, _) in parts.into_iter().filter(|(.., is_compiled)| *is_compiled) {
-        for (file, calls) in part {
-            let path = dir.join(file);
-            let text = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-            let text = String::from_utf8_lossy(&text);
-            if let Some(call) = calls.iter().find(|call| !text.contains(&format!("{call}("))) {
-                return Err(format!("{}: no call of {call}, which is guarded", path.display()));
-            }
-            guards.push((path, *calls));
+    for (file, calls) in part {
+        let path = dir.join(file);
+        let text = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let text = String::from_utf8_lossy(&text);
+        if let Some(call) = calls.iter().find(|call| !text.contains(&format!("{call}("))) {
+            return Err(format!("{}: no call of {call}, which is guarded", path.display()));
         }
+        guards.push((path, *calls));
     }
     Ok(guards)
 }
