@@ -60,7 +60,7 @@ pub trait Publisher: sealed::Publisher + Send {
     fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
         let length = fragments::total_length(parts);
         if length > self.handle().max_payload_length() {
-            return self.offer_fragments(length, fragments::with_parts(parts));
+            return self.offer_fragments(Internal(()), length, fragments::with_parts(parts));
         }
         let mut claim = self.try_claim(length)?;
         fragments::copy_parts(parts, &mut claim);
@@ -80,8 +80,8 @@ pub trait Publisher: sealed::Publisher + Send {
     ) -> Result<Position, OfferError> {
         let length = message.len();
         if length > self.handle().max_payload_length() {
-            return self
-                .offer_fragments(length, fragments::with_reserved_values(message, supplier));
+            let fill = fragments::with_reserved_values(message, supplier);
+            return self.offer_fragments(Internal(()), length, fill);
         }
         // If the supplier panics, the claim is aborted.
         let mut claim = self.try_claim(length)?;
@@ -191,13 +191,21 @@ pub trait Publisher: sealed::Publisher + Send {
     }
 }
 
+use sealed::Internal;
+
 mod sealed {
     use super::{OfferError, Position, Range};
+
+    /// Only this crate can make one. Any code with a `P: Publisher` can name this trait's methods, so
+    /// that one takes this argument.
+    #[derive(Debug)]
+    pub struct Internal(pub(super) ());
 
     pub trait Publisher {
         /// Sends a message of several fragments; see `Publication::offer_fragments`.
         fn offer_fragments(
             &mut self,
+            _: Internal,
             length: usize,
             fill: impl FnMut(Range<usize>, *mut u8),
         ) -> Result<Position, OfferError>;
@@ -245,6 +253,7 @@ macro_rules! publisher {
         impl sealed::Publisher for $publisher {
             fn offer_fragments(
                 &mut $self,
+                _: Internal,
                 length: usize,
                 fill: impl FnMut(Range<usize>, *mut u8),
             ) -> Result<Position, OfferError> {
