@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use rusteron_client::{Aeron, Context, ErrorKind};
 use rusteron_media_driver::MediaDriver;
-use rusteron_test_support::{await_some, await_that, block_on, context, driver_context_in, launch};
+use rusteron_test_support::{
+    await_some, await_that, block_on, connect, context, driver_context_in, launch,
+};
 
 #[test]
 fn connecting_is_awaited() {
@@ -82,8 +84,10 @@ fn unpolled_client_is_closed_elsewhere() {
     context.set_agent_on_start(move |_| sender.send(()).expect("a receiver")).expect("a handler");
     let mut connecting = Aeron::async_connect(context).expect("begun");
     assert!(connecting.poll().expect("no error").is_none());
-    let _driver = MediaDriver::launch(driver_context_in(&dir)).expect("a driver");
+    let driver = MediaDriver::launch(driver_context_in(&dir)).expect("a driver");
     started.recv().expect("a client");
+    // Meanwhile the attempt ends, so that its outcome waits to be taken.
+    drop(connect(&driver));
     drop(connecting);
     await_that("the end of the client", || Arc::strong_count(&witness) == 1);
     assert_eq!(witness.load(Ordering::Relaxed), 1);
