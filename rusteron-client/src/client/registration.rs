@@ -80,9 +80,9 @@ pub(crate) mod sealed {
         /// C's handle of the resource, or its value.
         type Raw;
 
-        /// Gives the outcome, and returns 0 if there is none yet.
+        /// Polls for the outcome. Returns 0 if there is none yet.
         const POLL: unsafe extern "C" fn(*mut Self::Raw, *mut Request) -> c_int;
-        /// Gives up a request that has not given its outcome.
+        /// Cancels a request that has not given its outcome.
         const CANCEL: unsafe extern "C" fn(*mut sys::aeron_t, *mut Request) -> c_int;
 
         /// # Safety

@@ -38,8 +38,7 @@ pub(crate) struct SubscriptionCallbacks {
 
 /// All closures of a client's subscriptions. Dropping the list frees the remaining closures.
 #[derive(Default)]
-#[allow(unreachable_pub, missing_debug_implementations, reason = "public in a sealed trait only")]
-pub struct CallbackList(Mutex<HashSet<CallbackHandle>>);
+pub(crate) struct CallbackList(Mutex<HashSet<CallbackHandle>>);
 
 /// Handle of closures in a list, valid as long as C may call them. C receives it as `clientd`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
