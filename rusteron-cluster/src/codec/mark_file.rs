@@ -79,6 +79,7 @@ macro_rules! header {
                 component_type: ComponentType,
                 mut reader: Reader<'_>,
             ) -> Option<Self> {
+                // No number is absent: the caller has checked the length of the block.
                 $(let $number = reader.$type(0, 0);)*
                 let mut text =
                     |since| Some(String::from_utf8_lossy(reader.data(since)?).into_owned());
