@@ -1,5 +1,7 @@
 //! The builder of channel URIs.
 
+use std::fmt;
+
 use crate::channel::uri::{ChannelUri, ChannelUriError, ChannelUriErrorKind, Parameter, check};
 
 /// Makes a [`ChannelUri`] from typed parameters.
@@ -167,5 +169,12 @@ impl ChannelUriBuilder {
     fn fail(mut self, error: ChannelUriError) -> Self {
         self.error.get_or_insert(error);
         self
+    }
+}
+
+/// Writes the parameters that have been set so far, valid or not.
+impl fmt::Display for ChannelUriBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.uri.fmt(f)
     }
 }
