@@ -1,6 +1,5 @@
 //! A counter that this client owns.
 
-use std::ffi::c_int;
 use std::fmt;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{self, NonNull};
@@ -10,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use rusteron_sys as sys;
 
 use crate::client::Client;
-use crate::client::registration::{Registration, Request, Resource, sealed};
+use crate::client::registration::{CancelRequest, PollRequest, Registration, Resource, sealed};
 use crate::client::subscription_callbacks::CallbackHandle;
 use crate::constants::CounterConstants;
 use rusteron_core::cnc::counters_reader::{MAX_KEY_LENGTH, MAX_LABEL_LENGTH};
@@ -308,12 +307,10 @@ impl Resource for Counter {}
 unsafe impl sealed::Resource for Counter {
     type Raw = *mut sys::aeron_counter_t;
 
-    const POLL: unsafe extern "C" fn(*mut Self::Raw, *mut Request) -> c_int =
-        sys::aeron_async_add_counter_poll;
+    const POLL: PollRequest<Self::Raw> = sys::aeron_async_add_counter_poll;
     /// For a static counter, C's documentation says that this fails. But it succeeds: it frees the
     /// client's record of the counter, and leaves the counter itself alone.
-    const CANCEL: unsafe extern "C" fn(*mut sys::aeron_t, *mut Request) -> c_int =
-        sys::aeron_async_add_counter_cancel;
+    const CANCEL: CancelRequest = sys::aeron_async_add_counter_cancel;
 
     unsafe fn from_raw(
         raw: Self::Raw,

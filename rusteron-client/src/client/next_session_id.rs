@@ -1,13 +1,12 @@
 //! Session ids that the media driver gives out for later publications.
 
-use std::ffi::c_int;
 use std::fmt;
 use std::sync::Arc;
 
 use rusteron_sys as sys;
 
 use crate::client::Client;
-use crate::client::registration::{Request, Resource, sealed};
+use crate::client::registration::{CancelRequest, PollRequest, Resource, sealed};
 use crate::client::subscription_callbacks::CallbackHandle;
 use rusteron_core::error::Result;
 
@@ -37,10 +36,8 @@ impl Resource for NextSessionId {}
 unsafe impl sealed::Resource for NextSessionId {
     type Raw = i32;
 
-    const POLL: unsafe extern "C" fn(*mut i32, *mut Request) -> c_int =
-        sys::aeron_async_next_session_id_poll;
-    const CANCEL: unsafe extern "C" fn(*mut sys::aeron_t, *mut Request) -> c_int =
-        sys::rusteron_async_next_session_id_cancel;
+    const POLL: PollRequest<Self::Raw> = sys::aeron_async_next_session_id_poll;
+    const CANCEL: CancelRequest = sys::rusteron_async_next_session_id_cancel;
 
     unsafe fn from_raw(
         session_id: i32,

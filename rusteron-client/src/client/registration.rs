@@ -58,6 +58,12 @@ pub struct Registration<R: Resource> {
 /// C's structure of a pending request, the same for all kinds.
 pub(crate) type Request = sys::aeron_client_registering_resource_stct;
 
+/// C's function that writes the outcome of a request, and returns 0 if there is none yet.
+pub(crate) type PollRequest<Raw> = unsafe extern "C" fn(*mut Raw, *mut Request) -> c_int;
+
+/// C's function that cancels a request without an outcome.
+pub(crate) type CancelRequest = unsafe extern "C" fn(*mut sys::aeron_t, *mut Request) -> c_int;
+
 // SAFETY: the bound never holds.
 unsafe impl<R: Resource> Sync for Registration<R> where for<'a> Self: SharedBetweenThreads<'a> {}
 
@@ -80,10 +86,8 @@ pub(crate) mod sealed {
         /// C's handle of the resource, or its value.
         type Raw;
 
-        /// Polls for the outcome. Returns 0 if there is none yet.
-        const POLL: unsafe extern "C" fn(*mut Self::Raw, *mut Request) -> c_int;
-        /// Cancels a request that has not given its outcome.
-        const CANCEL: unsafe extern "C" fn(*mut sys::aeron_t, *mut Request) -> c_int;
+        const POLL: PollRequest<Self::Raw>;
+        const CANCEL: CancelRequest;
 
         /// # Safety
         /// `raw` is what [`POLL`](Self::POLL) gave, has no other owner, and belongs to `client`.

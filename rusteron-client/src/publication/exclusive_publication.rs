@@ -1,6 +1,5 @@
 //! A publication with its own log buffer, and its offer in Rust.
 
-use std::ffi::c_int;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
@@ -11,7 +10,7 @@ use std::time::Instant;
 use rusteron_sys as sys;
 
 use crate::client::Client;
-use crate::client::registration::{Request, Resource, sealed};
+use crate::client::registration::{CancelRequest, PollRequest, Resource, sealed};
 use crate::client::subscription_callbacks::CallbackHandle;
 use crate::client::wait::WaitError;
 use crate::publication::next_frame::BegunFrame;
@@ -454,10 +453,8 @@ impl Resource for ExclusivePublication {}
 unsafe impl sealed::Resource for ExclusivePublication {
     type Raw = *mut sys::aeron_exclusive_publication_t;
 
-    const POLL: unsafe extern "C" fn(*mut Self::Raw, *mut Request) -> c_int =
-        sys::aeron_async_add_exclusive_publication_poll;
-    const CANCEL: unsafe extern "C" fn(*mut sys::aeron_t, *mut Request) -> c_int =
-        sys::aeron_async_add_exclusive_publication_cancel;
+    const POLL: PollRequest<Self::Raw> = sys::aeron_async_add_exclusive_publication_poll;
+    const CANCEL: CancelRequest = sys::aeron_async_add_exclusive_publication_cancel;
 
     unsafe fn from_raw(
         raw: Self::Raw,

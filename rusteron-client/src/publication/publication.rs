@@ -1,6 +1,5 @@
 //! A publication for concurrent use by several threads.
 
-use std::ffi::c_int;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
@@ -12,7 +11,7 @@ use std::time::Instant;
 use rusteron_sys as sys;
 
 use crate::client::Client;
-use crate::client::registration::{Request, Resource, sealed};
+use crate::client::registration::{CancelRequest, PollRequest, Resource, sealed};
 use crate::client::subscription_callbacks::CallbackHandle;
 use crate::client::wait::WaitError;
 use crate::publication::{BufferClaim, PublicationHandle, Publisher, RawPublication};
@@ -452,10 +451,8 @@ impl Resource for Publication {}
 unsafe impl sealed::Resource for Publication {
     type Raw = *mut sys::aeron_publication_t;
 
-    const POLL: unsafe extern "C" fn(*mut Self::Raw, *mut Request) -> c_int =
-        sys::aeron_async_add_publication_poll;
-    const CANCEL: unsafe extern "C" fn(*mut sys::aeron_t, *mut Request) -> c_int =
-        sys::aeron_async_add_publication_cancel;
+    const POLL: PollRequest<Self::Raw> = sys::aeron_async_add_publication_poll;
+    const CANCEL: CancelRequest = sys::aeron_async_add_publication_cancel;
 
     unsafe fn from_raw(
         raw: Self::Raw,

@@ -1,6 +1,5 @@
 //! Receiving messages.
 
-use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use std::time::Instant;
 use rusteron_sys as sys;
 
 use crate::client::Client;
-use crate::client::registration::{Request, Resource, sealed};
+use crate::client::registration::{CancelRequest, PollRequest, Resource, sealed};
 use crate::client::subscription_callbacks::{CallbackHandle, SubscriptionCallbacks, close};
 use crate::client::wait::{self, WaitError};
 use crate::constants::SubscriptionConstants;
@@ -300,10 +299,8 @@ impl Resource for Subscription {}
 unsafe impl sealed::Resource for Subscription {
     type Raw = *mut sys::aeron_subscription_t;
 
-    const POLL: unsafe extern "C" fn(*mut Self::Raw, *mut Request) -> c_int =
-        sys::aeron_async_add_subscription_poll;
-    const CANCEL: unsafe extern "C" fn(*mut sys::aeron_t, *mut Request) -> c_int =
-        sys::aeron_async_add_subscription_cancel;
+    const POLL: PollRequest<Self::Raw> = sys::aeron_async_add_subscription_poll;
+    const CANCEL: CancelRequest = sys::aeron_async_add_subscription_cancel;
 
     unsafe fn from_raw(
         raw: Self::Raw,
