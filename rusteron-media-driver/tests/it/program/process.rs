@@ -192,6 +192,7 @@ fn precedence_of_settings() {
         ])
         .args(["-D", "aeron.mtu.length=1024", "-Daeron.socket.so_sndbuf=262144"])
         .args(["--term-buffer-length", "1m", "--idle", "yield", "--cpu", "-,1", "--print-config"])
+        .args(["--ipc-term-buffer-length", "2m", "--term-cleaning", "cached"])
         .arg(format!("file://{}", file.display()))
         .output()
         .expect("the program");
@@ -203,6 +204,8 @@ fn precedence_of_settings() {
         "AERON_IPC_MTU_LENGTH=4096",
         "AERON_SOCKET_SO_SNDBUF=262144",
         "AERON_TERM_BUFFER_LENGTH=1048576",
+        "AERON_IPC_TERM_BUFFER_LENGTH=2097152",
+        "RUSTERON_TERM_CLEANING=cached",
         "AERON_SENDER_IDLE_STRATEGY=yield",
         "AERON_DRIVER_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY=sleep-ns",
         "AERON_CONDUCTOR_CPU_AFFINITY=-1",
