@@ -6,20 +6,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rusteron_client::{
-    Aeron, AnyPublication, BufferClaim, ChannelUri, Error, ExclusivePublication, OfferError,
-    Position, Publication, Publisher, Registration, UncheckedChannel,
+    Aeron, AnyPublication, BufferClaim, ChannelUri, OfferError, Position, Publisher,
 };
 
 use crate::client::connect::Connected;
 use crate::client::context::ClusterContext;
 use crate::client::egress::{AdminRequestType, Egress};
 use crate::client::endpoints::find_endpoint;
+use crate::client::pending_ingress::{IngressStream, PendingIngress};
 use crate::client::session::{CloseCause, ClusterState};
 use crate::client::session_header::SessionHeader;
 use crate::client::shared_session::{Leader, SharedSession, Version};
 use crate::codec::{AdminRequest, MessageHeader, SessionCloseRequest, SessionKeepAlive};
 use crate::error::{ClusterError, Result};
-use crate::stream::{ingress_channel, is_temporary, offer_behind, poll_or_request};
+use crate::stream::{ingress_channel, is_temporary, offer_behind};
 
 /// The sending half of a session: messages, keep-alives and requests to the cluster.
 ///
@@ -498,54 +498,6 @@ impl Drop for Ingress {
 }
 
 rusteron_core::impl_debug!(Ingress: header, leader_member_id, state(), publication);
-
-/// The stream and kind of publications to the cluster.
-#[derive(Debug, Clone)]
-pub(crate) struct IngressStream {
-    pub(crate) stream_id: i32,
-    pub(crate) is_exclusive: bool,
-}
-
-impl IngressStream {
-    pub(crate) fn new(context: &ClusterContext) -> Self {
-        Self {
-            stream_id: context.ingress_stream_id(),
-            is_exclusive: context.is_ingress_exclusive(),
-        }
-    }
-}
-
-/// A publication that is being added, or has been added, or could not be added yet.
-#[derive(Debug, Default)]
-pub(crate) struct PendingIngress {
-    exclusive: Option<Registration<ExclusivePublication>>,
-    shared: Option<Registration<Publication>>,
-    pub(crate) added: Option<AnyPublication>,
-}
-
-impl PendingIngress {
-    /// Requests the publication if necessary. Returns whether it has been added.
-    ///
-    /// The channel was checked when it was made.
-    pub(crate) fn poll(
-        &mut self,
-        aeron: &Aeron,
-        channel: &str,
-        stream: &IngressStream,
-    ) -> Result<bool, Error> {
-        let (channel, id) = (UncheckedChannel(channel), stream.stream_id);
-        if self.added.is_none() {
-            self.added = if stream.is_exclusive {
-                let request = || aeron.async_add_exclusive_publication(channel, id);
-                poll_or_request(&mut self.exclusive, request)?.map(AnyPublication::from)
-            } else {
-                let request = || aeron.async_add_publication(channel, id);
-                poll_or_request(&mut self.shared, request)?.map(AnyPublication::from)
-            };
-        }
-        Ok(self.added.is_some())
-    }
-}
 
 /// A range of the ingress claimed for one message, which is written into it without a copy.
 ///

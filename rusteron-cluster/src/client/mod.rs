@@ -21,6 +21,7 @@ mod context;
 mod egress;
 mod endpoints;
 mod ingress;
+mod pending_ingress;
 mod session;
 mod session_header;
 mod shared_session;

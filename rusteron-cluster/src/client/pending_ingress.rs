@@ -1,0 +1,56 @@
+//! A publication to a member of the cluster, while it is added.
+
+use rusteron_client::{
+    Aeron, AnyPublication, Error, ExclusivePublication, Publication, Registration, UncheckedChannel,
+};
+
+use crate::client::context::ClusterContext;
+use crate::stream::poll_or_request;
+
+/// The stream and kind of publications to the cluster.
+#[derive(Debug, Clone)]
+pub(crate) struct IngressStream {
+    pub(crate) stream_id: i32,
+    pub(crate) is_exclusive: bool,
+}
+
+impl IngressStream {
+    pub(crate) fn new(context: &ClusterContext) -> Self {
+        Self {
+            stream_id: context.ingress_stream_id(),
+            is_exclusive: context.is_ingress_exclusive(),
+        }
+    }
+}
+
+/// A publication that is being added, or has been added, or could not be added yet.
+#[derive(Debug, Default)]
+pub(crate) struct PendingIngress {
+    exclusive: Option<Registration<ExclusivePublication>>,
+    shared: Option<Registration<Publication>>,
+    pub(crate) added: Option<AnyPublication>,
+}
+
+impl PendingIngress {
+    /// Requests the publication if necessary. Returns whether it has been added.
+    ///
+    /// The channel was checked when it was made.
+    pub(crate) fn poll(
+        &mut self,
+        aeron: &Aeron,
+        channel: &str,
+        stream: &IngressStream,
+    ) -> Result<bool, Error> {
+        let (channel, id) = (UncheckedChannel(channel), stream.stream_id);
+        if self.added.is_none() {
+            self.added = if stream.is_exclusive {
+                let request = || aeron.async_add_exclusive_publication(channel, id);
+                poll_or_request(&mut self.exclusive, request)?.map(AnyPublication::from)
+            } else {
+                let request = || aeron.async_add_publication(channel, id);
+                poll_or_request(&mut self.shared, request)?.map(AnyPublication::from)
+            };
+        }
+        Ok(self.added.is_some())
+    }
+}
