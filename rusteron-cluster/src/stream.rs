@@ -39,7 +39,10 @@ pub(crate) fn ingress_channel(
     };
     uri.to_c_string(ChannelUse::Publication)?;
     let text = uri.to_string();
-    Ok(name.map_or_else(|| text.clone(), |name| with_parameter(&text, "endpoint", name)))
+    Ok(match name {
+        Some(name) => with_parameter(&text, "endpoint", name),
+        None => text,
+    })
 }
 
 /// Returns whether an endpoint has no port, nor anything else than the letters of a name.

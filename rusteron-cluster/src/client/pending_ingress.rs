@@ -8,10 +8,10 @@ use crate::client::context::ClusterContext;
 use crate::stream::poll_or_request;
 
 /// The stream and kind of publications to the cluster.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct IngressStream {
-    pub(crate) stream_id: i32,
-    pub(crate) is_exclusive: bool,
+    stream_id: i32,
+    is_exclusive: bool,
 }
 
 impl IngressStream {

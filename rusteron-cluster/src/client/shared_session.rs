@@ -39,7 +39,6 @@ struct Inner {
 }
 
 /// A leader, as the session was told of it.
-#[derive(Debug, Clone)]
 pub(crate) struct Leader {
     /// Number of the event that announced the leader. A leader can announce itself twice in a term.
     pub(crate) event: u64,

@@ -97,9 +97,7 @@ impl<S: ClusteredService> Core<S> {
             Err(text) => Err(SnapshotError::Failed(text)),
         }
     }
-}
 
-impl<S: ClusteredService> Core<S> {
     /// Takes a snapshot, and acknowledges it or its failure.
     pub(crate) fn take_snapshot(
         &mut self,
