@@ -28,8 +28,10 @@ pub trait IdleStrategy {
     /// Idles if `work_count` is 0, and starts over otherwise. Call this after every duty cycle.
     fn idle(&mut self, work_count: usize);
 
-    /// Starts over, as after work. A strategy without a state does nothing.
-    fn reset(&mut self) {}
+    /// Starts over, as after work.
+    fn reset(&mut self) {
+        self.idle(1);
+    }
 }
 
 /// Spins with the processor's pause instruction. It takes a whole core.
@@ -221,6 +223,9 @@ impl<F: FnMut(usize)> IdleStrategy for IdleFn<F> {
     fn idle(&mut self, work_count: usize) {
         (self.0)(work_count);
     }
+
+    /// Does nothing: the function is called once per duty cycle.
+    fn reset(&mut self) {}
 }
 
 crate::impl_debug!([F] IdleFn<F>);
@@ -372,6 +377,22 @@ mod tests {
         );
         backoff.idle(1);
         assert!(matches!(backoff.state, BackoffState::NotIdle));
+    }
+
+    #[test]
+    fn strategies_without_a_reset_start_over_as_after_work() {
+        struct Idles(u32);
+        impl IdleStrategy for Idles {
+            fn idle(&mut self, work_count: usize) {
+                self.0 = if work_count == 0 { self.0 + 1 } else { 0 };
+            }
+        }
+        let mut idles = Idles(0);
+        idles.idle(0);
+        assert_eq!(idles.0, 1);
+        idles.reset();
+        assert_eq!(idles.0, 0);
+        idle_fn(|_| panic!("not a duty cycle")).reset();
     }
 
     #[test]
