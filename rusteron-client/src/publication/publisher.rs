@@ -59,7 +59,7 @@ pub trait Publisher: sealed::Publisher + Send {
     #[inline]
     fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
         let length = fragments::total_length(parts);
-        if length > self.handle().max_payload_length() {
+        if length > self.max_fragment(Internal(())) {
             return self.offer_fragments(Internal(()), length, fragments::with_parts(parts));
         }
         let mut claim = self.try_claim(length)?;
@@ -79,7 +79,7 @@ pub trait Publisher: sealed::Publisher + Send {
         mut supplier: impl FnMut(&[u8]) -> i64,
     ) -> Result<Position, OfferError> {
         let length = message.len();
-        if length > self.handle().max_payload_length() {
+        if length > self.max_fragment(Internal(())) {
             let fill = fragments::with_reserved_values(message, supplier);
             return self.offer_fragments(Internal(()), length, fill);
         }
@@ -197,11 +197,14 @@ mod sealed {
     use super::{OfferError, Position, Range};
 
     /// Only this crate can make one. Any code with a `P: Publisher` can name this trait's methods, so
-    /// that one takes this argument.
+    /// they take this argument.
     #[derive(Debug)]
     pub struct Internal(pub(super) ());
 
     pub trait Publisher {
+        /// Returns the greatest length of a message in one fragment, from the fields that offers read.
+        fn max_fragment(&self, _: Internal) -> usize;
+
         /// Sends a message of several fragments; see `Publication::offer_fragments`.
         fn offer_fragments(
             &mut self,
@@ -251,6 +254,11 @@ impl From<ExclusivePublication> for AnyPublication {
 macro_rules! publisher {
     ($publisher:ty, $self:ident: $($pattern:pat => $inner:ident: $publication:ty),+) => {
         impl sealed::Publisher for $publisher {
+            #[inline]
+            fn max_fragment(&$self, _: Internal) -> usize {
+                match $self { $($pattern => $inner.fields.max_payload_length),+ }
+            }
+
             fn offer_fragments(
                 &mut $self,
                 _: Internal,
