@@ -251,9 +251,9 @@ mod tests {
     }
 
     #[test]
-    fn impossible_lengths_do_not_overflow() {
+    fn length_is_the_sum_of_the_parts() {
         assert_eq!(total_length(&[]), 0);
-        let bytes = vec![0; 1 << 20];
-        assert_eq!(total_length(&[IoSlice::new(&bytes), IoSlice::new(&bytes)]), 2 << 20);
+        let parts = [&[1, 2, 3][..], &[], &[4]].map(IoSlice::new);
+        assert_eq!(total_length(&parts), 4);
     }
 }
