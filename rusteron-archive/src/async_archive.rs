@@ -30,7 +30,7 @@ use crate::archive::{
     with_raw,
 };
 use crate::async_archive::requests::{Answer, Expected, Requests};
-use crate::checks::{Id, NULL_VALUE, not_negative};
+use crate::checks::{Id, NULL_VALUE, not_negative, number_of, unless_null};
 use crate::context::Context;
 use crate::error::{ArchiveError, Result};
 use crate::recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
@@ -358,7 +358,7 @@ impl AsyncArchive {
         let channel_fragment = fragment(channel_fragment)?;
         let about = Some(("min_recording_id", min_recording_id));
         // SAFETY: `send` passes the live structure; the text lives during the call.
-        self.send("find_last_matching_recording", about, unless_null, |proxy, id| unsafe {
+        self.send("find_last_matching_recording", about, optional, |proxy, id| unsafe {
             sys::aeron_archive_proxy_find_last_matching_recording(
                 proxy,
                 id,
@@ -457,11 +457,11 @@ impl AsyncArchive {
             aeron_archive_proxy_stop_recording_subscription;
         try_stop_recording_by_identity(recording_id) -> bool, is_not_zero,
             aeron_archive_proxy_stop_recording_by_identity;
-        recording_position(recording_id) -> Option<Position>, unless_null,
+        recording_position(recording_id) -> Option<Position>, optional,
             aeron_archive_proxy_get_recording_position;
         start_position(recording_id) -> Position, number,
             aeron_archive_proxy_get_start_position;
-        stop_position(recording_id) -> Option<Position>, unless_null,
+        stop_position(recording_id) -> Option<Position>, optional,
             aeron_archive_proxy_get_stop_position;
         max_recorded_position(recording_id) -> Position, number,
             aeron_archive_proxy_get_max_recorded_position;
@@ -493,11 +493,11 @@ fn is_not_zero(answer: Answer) -> bool {
 }
 
 fn count(answer: Answer) -> u64 {
-    answer.relevant_id.max(0) as u64
+    number_of(answer.relevant_id)
 }
 
-fn unless_null(answer: Answer) -> Option<i64> {
-    (answer.relevant_id != NULL_VALUE).then_some(answer.relevant_id)
+fn optional(answer: Answer) -> Option<i64> {
+    unless_null(answer.relevant_id)
 }
 
 fn recordings(answer: Answer) -> Vec<RecordingDescriptor> {
