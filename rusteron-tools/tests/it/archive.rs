@@ -140,6 +140,25 @@ fn follows_until_recording_stops() {
     assert_eq!(archive_text(&java, &["tail", &id]).lines().count(), 4);
 }
 
+#[test]
+fn channels_of_answers_and_replays() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let session = java.connect();
+    let (publication, id, _) = record(&session, 2);
+    drop(publication);
+    await_that("the end", || session.stop_position(id).expect("an answer").is_some());
+    let id = id.to_string();
+    let udp = format!("aeron:udp?endpoint=127.0.0.1:{}", free_port());
+    let channels = ["--response-channel", "aeron:ipc", "--replay-channel", &udp];
+    let text = archive_text(&java, &[&["tail", &id][..], &channels].concat());
+    assert_eq!(text.lines().count(), 2, "{text}");
+    // No machine has this address.
+    let nowhere = "aeron:udp?endpoint=192.0.2.1:0";
+    for option in ["--response-channel", "--replay-channel"] {
+        assert_fails(archive(&java, &["tail", &id, option, nowhere]), "192.0.2.1");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn signal_exits_0() {
