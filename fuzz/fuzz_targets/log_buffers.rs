@@ -8,7 +8,7 @@
 
 /// The reader of log buffers of the program `rusteron`, whose crate has no library.
 #[allow(dead_code, unreachable_pub, reason = "a module of a program, of which a part is used")]
-#[path = "../../rusteron-tools/src/log_file.rs"]
+#[path = "../../rusteron-tools/src/log_file/mod.rs"]
 mod log_file;
 
 use std::cell::RefCell;
@@ -22,7 +22,10 @@ use rusteron_fuzz::input::{Input, patch};
 use rusteron_fuzz::polls;
 use rusteron_fuzz::stage::Stage;
 
-use crate::log_file::{Entry, HEADER_LENGTH, LogFile, PARTITION_COUNT};
+use crate::log_file::LogFile;
+use crate::log_file::entries::Entry;
+use crate::log_file::frame::HEADER_LENGTH;
+use crate::log_file::metadata::PARTITION_COUNT;
 
 const INPUTS_PER_DRIVER: u32 = 256;
 const MAX_STEPS: usize = 64;

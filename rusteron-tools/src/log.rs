@@ -8,7 +8,10 @@ use serde::Serialize;
 
 use crate::driver_dir::DriverDir;
 use crate::failure::Failure;
-use crate::log_file::{Entry, Frame, LogFile, LogKind, Metadata, PARTITION_COUNT};
+use crate::log_file::LogFile;
+use crate::log_file::entries::Entry;
+use crate::log_file::frame::Frame;
+use crate::log_file::metadata::{LogKind, Metadata, PARTITION_COUNT};
 use crate::options::{LogOptions, PayloadForm};
 use crate::report::{self, Report};
 use crate::text;
