@@ -110,7 +110,7 @@ impl Report for Verification {
     }
 }
 
-/// What the frames of a recording are, checked in their order.
+/// Checks the frames of a recording in their order, and holds the totals so far.
 #[derive(Debug, Serialize)]
 struct Verification {
     recording_id: i64,
