@@ -160,6 +160,7 @@ mod forks {
             assert_eq!(aeron.close_cause(), Some(forked));
             drop(aeron.add_close_handler(|| ()));
             drop(aeron.add_available_counter_handler(|_, _, _| ()));
+            lonely.close_with(|| panic!("it is closed"));
             return ExitCode::SUCCESS;
         };
         await_child(child);

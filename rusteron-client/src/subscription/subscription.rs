@@ -277,6 +277,10 @@ impl Subscription {
     /// Corresponds to `aeron_subscription_close`.
     #[doc(alias = "aeron_subscription_close")]
     pub fn close_with(mut self, on_complete: impl FnOnce() + Send + 'static) {
+        if self.client.is_inherited() {
+            // A thread of the parent may have locked the list.
+            return std::mem::forget(on_complete);
+        }
         let list = self.client.subscription_callbacks();
         let callbacks =
             self.callbacks.get_or_insert_with(|| list.insert(SubscriptionCallbacks::default()));
