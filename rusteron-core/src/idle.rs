@@ -28,7 +28,7 @@ pub trait IdleStrategy {
     /// Idles if `work_count` is 0, and starts over otherwise. Call this after every duty cycle.
     fn idle(&mut self, work_count: usize);
 
-    /// Starts over, as after work.
+    /// Starts over, as after work. By default, this calls [`idle`](Self::idle) with a work count of 1.
     fn reset(&mut self) {
         self.idle(1);
     }
