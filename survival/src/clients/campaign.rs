@@ -136,8 +136,8 @@ impl<'a> Campaign<'a> {
         let descriptors = leaks::descriptors(pid_of_this_process());
         println!("seed {}, {:?}", self.report.seed, self.options.duration);
         let bare_driver = self.start_driver()?;
-        let deadline = start + self.options.duration;
         let mut survives = self.check()?;
+        let deadline = Instant::now() + self.options.duration;
         while survives && Instant::now() < deadline {
             self.strike_until(deadline.min(Instant::now() + ROUND))?;
             survives = self.check()?;
