@@ -60,7 +60,7 @@ fn offers_parts_and_claims_are_echoed() {
 
 #[test]
 fn handler_sends_the_next_message() {
-    const COUNT: u64 = 2000;
+    const COUNT: u64 = 200;
     let Some(cluster) = JavaCluster::launch(Options::default()) else { return };
     let host = Host::new();
     let mut session = host.connect(context(&cluster));
