@@ -92,16 +92,14 @@ use crate::error::{ArchiveError, Result};
 ///     .set_control_response_channel("aeron:udp?endpoint=localhost:0")?;
 /// let archive = Archive::connect(&aeron, context)?;
 ///
-/// let publication = archive.add_recorded_publication("aeron:ipc", 1001)?;
+/// let (publication, recording_id) = archive.add_recorded_publication("aeron:ipc", 1001)?;
 /// while let Err(error) = publication.offer(b"to be kept") {
 ///     if !error.is_retryable() {
 ///         return Err(error.into());
 ///     }
 ///     std::thread::yield_now();
 /// }
-/// for recording in archive.recordings() {
-///     println!("{:?}", recording?);
-/// }
+/// println!("recording {recording_id}: {:?}", archive.recording(recording_id)?);
 /// # Ok(())
 /// # }
 /// ```

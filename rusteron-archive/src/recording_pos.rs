@@ -18,15 +18,13 @@ const SOURCE_IDENTITY: usize = 16;
 /// the stream.
 ///
 /// ```no_run
-/// use std::time::Duration;
-///
 /// use rusteron_archive::{Archive, RecordingPos};
 ///
 /// # fn print(archive: &Archive) -> rusteron_archive::Result<()> {
-/// let publication = archive.add_recorded_publication("aeron:ipc", 1001)?;
-/// let id = archive.await_recording(publication.session_id(), Duration::from_secs(5))?;
-/// let recording = RecordingPos::find_by_recording_id(archive.aeron(), id, archive.archive_id());
-/// println!("recording {id} is at {:?}", recording.and_then(|recording| recording.position()));
+/// let (publication, recording_id) = archive.add_recorded_publication("aeron:ipc", 1001)?;
+/// let recording =
+///     RecordingPos::find_by_recording_id(archive.aeron(), recording_id, archive.archive_id());
+/// println!("recording {recording_id} is at {:?}", recording.and_then(|recording| recording.position()));
 /// # Ok(())
 /// # }
 /// ```

@@ -134,29 +134,29 @@ impl Archive {
         Ok(self.slot.enter()?.is_connected())
     }
 
-    /// Adds a publication and records it.
+    /// Adds a publication and records it. Returns the publication and the recording's id.
     fn add_recorded_publication(
         &self,
         py: Python<'_>,
         channel: Channel,
         stream_id: i32,
-    ) -> PyResult<Publication> {
-        let added =
+    ) -> PyResult<(Publication, i64)> {
+        let (added, recording_id) =
             self.request(py, |archive| archive.add_recorded_publication(&*channel, stream_id))?;
-        Ok(Publication::new(&self.scope, added))
+        Ok((Publication::new(&self.scope, added), recording_id))
     }
 
-    /// Adds an exclusive publication and records it.
+    /// Adds an exclusive publication and records it. Returns the publication and the recording's id.
     fn add_recorded_exclusive_publication(
         &self,
         py: Python<'_>,
         channel: Channel,
         stream_id: i32,
-    ) -> PyResult<Py<ExclusivePublication>> {
-        let added = self.request(py, |archive| {
+    ) -> PyResult<(Py<ExclusivePublication>, i64)> {
+        let (added, recording_id) = self.request(py, |archive| {
             archive.add_recorded_exclusive_publication(&*channel, stream_id)
         })?;
-        ExclusivePublication::new(py, &self.scope, added)
+        Ok((ExclusivePublication::new(py, &self.scope, added)?, recording_id))
     }
 
     /// Has the archive record a channel and stream. Returns the id of the archive's subscription.
@@ -284,6 +284,16 @@ impl Archive {
     /// Returns the greatest position that was recorded.
     fn max_recorded_position(&self, py: Python<'_>, recording_id: i64) -> PyResult<i64> {
         self.request(py, |archive| archive.max_recorded_position(recording_id))
+    }
+
+    /// Waits until the stream of a publication is being recorded. Returns the id of the recording.
+    fn await_recording(
+        &self,
+        py: Python<'_>,
+        session_id: i32,
+        timeout: Seconds,
+    ) -> PyResult<i64> {
+        self.request(py, |archive| archive.await_recording(session_id, timeout.0))
     }
 
     /// Waits until a position is recorded. Returns the recorded position.

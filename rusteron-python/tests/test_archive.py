@@ -6,19 +6,6 @@ from conftest import DEADLINE, drain, free_port, until
 CHANNEL = "aeron:ipc?term-length=64k"
 
 
-def recording_of(archive, publication, channel_fragment):
-    """Waits for the recording of a publication, and returns its id."""
-    found = None
-
-    def find():
-        nonlocal found
-        found = archive.find_last_matching_recording(0, channel_fragment, 1001, publication.session_id)
-        return found is not None
-
-    until("recording", find)
-    return found
-
-
 def test_record_list_and_replay(java_archive):
     with java_archive.aeron() as aeron, java_archive.connect(aeron) as archive:
         subscription_id = archive.start_recording(CHANNEL, 1001)
@@ -26,7 +13,8 @@ def test_record_list_and_replay(java_archive):
         sent = [f"message {number}".encode() for number in range(20)]
         for message in sent:
             position = publication.offer(message, timeout=DEADLINE)
-        recording_id = recording_of(archive, publication, "aeron:ipc")
+        recording_id = archive.await_recording(publication.session_id, DEADLINE)
+        assert archive.find_last_matching_recording(0, "aeron:ipc", 1001, publication.session_id) == recording_id
         assert archive.await_recorded(recording_id, position, DEADLINE) >= position
 
         (recording,) = archive.list_recordings()
@@ -83,7 +71,7 @@ def test_replay_merge_joins_live_stream(java_archive):
 
         for _ in range(50):
             send()
-        recording_id = recording_of(archive, publication, f"localhost:{live}")
+        recording_id = archive.await_recording(publication.session_id, DEADLINE)
         archive.await_recorded(recording_id, publication.position, DEADLINE)
 
         subscription = aeron.add_subscription("aeron:udp?control-mode=manual", 1001)

@@ -230,13 +230,12 @@ impl Bench<'_> {
     /// Records messages, and returns the recording's id and how long it took.
     fn record(&self, load: &Load<'_>, count: u64) -> Result<(i64, Duration), Failure> {
         let archive = self.archive;
-        let mut publication = archive
+        let (mut publication, recording_id) = archive
             .add_recorded_exclusive_publication(&load.options.channel, load.stream_id)
             .map_err(failed("cannot record"))?;
-        let session_id = publication.session_id();
-        let counter = self.await_some("the recording", || {
-            RecordingPos::find_by_session_id(archive.aeron(), session_id, archive.archive_id())
-        })?;
+        let counter =
+            RecordingPos::find_by_recording_id(archive.aeron(), recording_id, archive.archive_id())
+                .ok_or_else(|| Failure::run("the recording has ended", recording_id))?;
         self.await_some("the recorder", || publication.is_connected().then_some(()))?;
         let mut message = vec![0; load.message_length];
         let start = Instant::now();

@@ -21,8 +21,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 fn main() -> Result<(), Box<dyn Error>> {
     let aeron = Aeron::connect(Context::new()?)?;
     let archive = Archive::connect(&aeron, archive_context()?)?;
-    let mut publication = archive.add_recorded_exclusive_publication(CHANNEL, STREAM_ID)?;
-    let recording_id = archive.await_recording(publication.session_id(), TIMEOUT)?;
+    let (mut publication, recording_id) =
+        archive.add_recorded_exclusive_publication(CHANNEL, STREAM_ID)?;
     publication.offer_until(b"early", Instant::now() + TIMEOUT)?;
 
     // It has a session with the archive of its own. Polls call the listener.

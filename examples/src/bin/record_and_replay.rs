@@ -23,8 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let archive = Archive::connect(&aeron, context)?;
 
     // The publication is recorded from its beginning.
-    let mut publication = archive.add_recorded_exclusive_publication(CHANNEL, STREAM_ID)?;
-    let recording_id = archive.await_recording(publication.session_id(), TIMEOUT)?;
+    let (mut publication, recording_id) =
+        archive.add_recorded_exclusive_publication(CHANNEL, STREAM_ID)?;
     let mut position = 0;
     for number in 1..=MESSAGES {
         let message = format!("Hello {number}");

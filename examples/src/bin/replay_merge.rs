@@ -28,12 +28,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let archive = Archive::connect(&aeron, context)?;
 
     // Subscribers come to the publication by themselves, at its control address. It waits for the slowest of them
-    // (fc=min), and the archive counts as one (ssc=true).
+    // (fc=min).
     let control = UdpSocket::bind("127.0.0.1:0")?.local_addr()?;
-    let channel = format!("aeron:udp?control={control}|control-mode=dynamic|fc=min|ssc=true");
-    let mut publication = archive.add_recorded_exclusive_publication(channel, STREAM_ID)?;
+    let channel = format!("aeron:udp?control={control}|control-mode=dynamic|fc=min");
+    let (mut publication, recording_id) =
+        archive.add_recorded_exclusive_publication(channel, STREAM_ID)?;
     let session_id = publication.session_id();
-    let recording_id = archive.await_recording(session_id, TIMEOUT)?;
     let mut publish = move |number: u64| {
         publication.offer_until(format!("Hello {number}").as_bytes(), Instant::now() + TIMEOUT)
     };

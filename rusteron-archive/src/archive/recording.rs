@@ -1,13 +1,13 @@
 //! Starting and stopping recordings, and how far they have come.
 
-use std::ffi::{CString, c_int};
+use std::ffi::c_int;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rusteron_client::raw_client::RawClient;
 use rusteron_client::{
-    AsChannel, ChannelUri, Error, ErrorKind, ExclusivePublication, Position, Publication,
-    PublicationConstants,
+    AsChannel, ChannelUri, Error, ErrorKind, ExclusivePublication, Media, Parameter, Position,
+    Publication, PublicationConstants,
 };
 use rusteron_core::channel::ChannelUse;
 use rusteron_sys::archive as sys;
@@ -29,16 +29,24 @@ pub enum SourceLocation {
 
 /// Recording.
 impl Archive {
-    /// Adds a publication, and has the archive record it from its beginning.
+    /// Adds a publication, and has the archive record it from its beginning. Returns the publication and the id of the
+    /// recording.
     ///
     /// The recording ends with the publication, or when it is stopped. The archive has to be on the
-    /// same media driver as the client. Blocks as [`start_recording`](Self::start_recording) and
-    /// [`Aeron::add_publication`](rusteron_client::Aeron::add_publication) do together.
+    /// same media driver as the client, and reads a UDP publication as a spy. A UDP channel that does not name `ssc`
+    /// gets `ssc=true`, so that the spy counts as a subscriber: otherwise nothing is sent, and nothing recorded, before
+    /// there is another subscriber. With `ssc=false`, messages wait for a subscriber.
+    ///
+    /// Blocks as [`start_recording`](Self::start_recording) and
+    /// [`Aeron::add_publication`](rusteron_client::Aeron::add_publication) do together, and then until the recording
+    /// has started, for the [message timeout](crate::Context::message_timeout) at most.
     ///
     /// # Errors
     /// - [`ArchiveErrorKind::Client`] with [`ErrorKind::IllegalState`]: this client has the publication
     ///   already, so that its beginning is over;
-    /// - others, as for the two methods; the publication is then closed again.
+    /// - others, as for the two methods and [`await_recording`](Self::await_recording).
+    ///
+    /// After an error, the publication is closed again.
     ///
     /// Corresponds to `aeron_archive_add_recorded_publication`.
     #[doc(alias = "aeron_archive_add_recorded_publication")]
@@ -46,28 +54,29 @@ impl Archive {
         &self,
         channel: impl AsChannel,
         stream_id: i32,
-    ) -> Result<Publication> {
-        let text = channel.to_c_string(ChannelUse::Subscription)?;
-        let publication = self.aeron().add_publication(channel, stream_id)?;
+    ) -> Result<(Publication, i64)> {
+        let channel = counting_spies(&channel)?;
+        let publication = self.aeron().add_publication(&channel, stream_id)?;
         if publication.original_registration_id() != publication.registration_id() {
             return Err(Error::new(
                 ErrorKind::IllegalState,
-                format!("publication already added for channel={text:?} streamId={stream_id}"),
+                format!("publication already added for channel={channel} streamId={stream_id}"),
             )
             .into());
         }
-        self.record(&text, publication.constants())?;
-        Ok(publication)
+        let recording_id = self.record(publication.constants())?;
+        Ok((publication, recording_id))
     }
 
-    /// Adds an exclusive publication, and has the archive record it from its beginning.
+    /// Adds an exclusive publication, and has the archive record it from its beginning. Returns the publication and the
+    /// id of the recording.
     ///
     /// As [`add_recorded_publication`](Self::add_recorded_publication).
     ///
     /// # Errors
-    /// As for [`start_recording`](Self::start_recording) and
-    /// [`Aeron::add_exclusive_publication`](rusteron_client::Aeron::add_exclusive_publication); in the
-    /// first case the publication is closed again.
+    /// As for [`start_recording`](Self::start_recording), [`await_recording`](Self::await_recording) and
+    /// [`Aeron::add_exclusive_publication`](rusteron_client::Aeron::add_exclusive_publication). After an error, the
+    /// publication is closed again.
     ///
     /// Corresponds to `aeron_archive_add_recorded_exclusive_publication`.
     #[doc(alias = "aeron_archive_add_recorded_exclusive_publication")]
@@ -75,17 +84,17 @@ impl Archive {
         &self,
         channel: impl AsChannel,
         stream_id: i32,
-    ) -> Result<ExclusivePublication> {
-        let text = channel.to_c_string(ChannelUse::Subscription)?;
-        let publication = self.aeron().add_exclusive_publication(channel, stream_id)?;
-        self.record(&text, publication.constants())?;
-        Ok(publication)
+    ) -> Result<(ExclusivePublication, i64)> {
+        let channel = counting_spies(&channel)?;
+        let publication = self.aeron().add_exclusive_publication(&channel, stream_id)?;
+        let recording_id = self.record(publication.constants())?;
+        Ok((publication, recording_id))
     }
 
-    fn record(&self, channel: &CString, publication: &PublicationConstants) -> Result<()> {
-        let channel = with_session_id(&channel.to_string_lossy(), publication.session_id)?;
+    fn record(&self, publication: &PublicationConstants) -> Result<i64> {
+        let channel = with_session_id(&publication.channel, publication.session_id)?;
         self.start_recording(channel, publication.stream_id, SourceLocation::Local, false)?;
-        Ok(())
+        self.await_recording(publication.session_id, self.context().message_timeout())
     }
 
     /// Has the archive record a channel and stream from now on. Each publisher's stream becomes a
@@ -344,11 +353,13 @@ impl Archive {
         self.position("max_recorded_position", recording_id, get)
     }
 
-    /// Waits until the stream of a publication is being recorded, and returns the id of the recording. Starting a
-    /// recording does not wait for that.
+    /// Waits until the stream of a publication is being recorded, and returns the id of the recording.
+    /// [`start_recording`](Self::start_recording) and [`extend_recording`](Self::extend_recording) do not wait for that.
     ///
-    /// Looks at the counters of the media driver, so the archive has to be on the same media driver as the client. For a
-    /// client without a conductor thread, does the conductor's work meanwhile.
+    /// Blocks until then, or until the timeout is over, and yields the processor between two looks at the counters of
+    /// the media driver. The archive has to be on the same media driver as the client. For a client without a conductor
+    /// thread, does the conductor's work meanwhile. [`RecordingPos::find_by_session_id`] is one look, which does not
+    /// block: the form for async code.
     ///
     /// # Errors
     /// - [`ArchiveErrorKind::Timeout`]: no recording of the session within the timeout;
@@ -367,7 +378,9 @@ impl Archive {
             Ok((found.is_some() || is_over).then_some(found))
         })?;
         found.map(|found| found.recording_id()).ok_or_else(|| {
-            let text = format!("no recording of session {session_id} after {timeout:.1?}");
+            let text = format!(
+                "session {session_id} is not recorded after {timeout:.1?} by an archive on the client's media driver"
+            );
             ArchiveError::new(ArchiveErrorKind::Timeout, OPERATION, text)
         })
     }
@@ -436,6 +449,17 @@ impl Archive {
         // SAFETY: `ask` passes the live structure; all four functions are declared alike.
         self.ask(operation, id, |position, raw| unsafe { get(position, raw, recording_id) })
     }
+}
+
+/// Adds `ssc=true` to a UDP channel that does not name `ssc`, so that the sender counts the archive's spy as a
+/// subscriber.
+fn counting_spies(channel: &impl AsChannel) -> Result<ChannelUri> {
+    let text = channel.to_c_string(ChannelUse::Subscription)?;
+    let uri: ChannelUri = text.to_string_lossy().parse().map_err(Error::from)?;
+    if uri.media() == Media::Ipc || uri.get(Parameter::SpiesSimulateConnection).is_some() {
+        return Ok(uri);
+    }
+    Ok(uri.to_builder().spies_simulate_connection(true).build().map_err(Error::from)?)
 }
 
 /// Adds a session id to a channel, which limits it to one publisher.

@@ -9,8 +9,8 @@ use rusteron_archive::{
 use rusteron_client::Aeron;
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::archive::{
-    JavaArchive, Options, REPLAY_STREAM, STREAM, await_recording, drain, extend_what_was_kept,
-    message, numbered, offer_numbered, offer_until_recorded, record, replay_all,
+    JavaArchive, Options, REPLAY_STREAM, STREAM, drain, extend_what_was_kept, message, numbered,
+    offer_numbered, offer_until_recorded, record, replay_all,
 };
 use rusteron_test_support::{DEADLINE, SmallFileSystem, await_some, await_that};
 
@@ -54,9 +54,8 @@ fn recording_is_extended() {
     let Some((_driver, mut java)) = launch() else { return };
     let aeron = java.aeron();
     let archive = connect(&java, &aeron);
-    let mut publication =
+    let (mut publication, recording_id) =
         archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
-    let recording_id = await_recording(&archive, publication.session_id());
     let counter =
         RecordingPos::find_by_recording_id(&aeron, recording_id, None).expect("a counter");
     // Killed in the middle of it, with messages on their way.
@@ -296,9 +295,8 @@ fn await_client_loss(archive: &Archive, recording_id: i64) {
 fn recording_survives_kill() {
     let Some(mut java) = JavaArchive::launch() else { return };
     let archive = impatient(&java);
-    let mut publication =
+    let (mut publication, recording_id) =
         archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
-    let recording_id = await_recording(&archive, publication.session_id());
     let counter =
         RecordingPos::find_by_recording_id(archive.aeron(), recording_id, archive.archive_id())
             .expect("a counter");
@@ -386,9 +384,8 @@ fn slow_consumer_loses_nothing() {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
     let channel = "aeron:ipc?term-length=1m";
-    let mut publication =
+    let (mut publication, recording_id) =
         archive.add_recorded_exclusive_publication(channel, STREAM).expect("a publication");
-    let recording_id = await_recording(&archive, publication.session_id());
     let mut position = 0;
     for number in 0..COUNT {
         position = rusteron_test_support::offer(&mut publication, &number.to_le_bytes());
@@ -427,9 +424,8 @@ fn slow_consumer_loses_nothing() {
 fn empty_recording() {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
-    let publication =
+    let (publication, recording_id) =
         archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
-    let recording_id = await_recording(&archive, publication.session_id());
     drop(publication);
     await_that("the end", || archive.stop_position(recording_id).expect("an answer") == Some(0));
     let error = archive
@@ -438,9 +434,8 @@ fn empty_recording() {
     assert_eq!(error.kind(), ArchiveErrorKind::EmptyRecording, "{error:?}");
     assert_eq!((error.code(), error.relevant_id()), (215, Some(recording_id)));
     // One that is being recorded is not over: its replay waits.
-    let mut publication =
+    let (mut publication, recording_id) =
         archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
-    let recording_id = await_recording(&archive, publication.session_id());
     let mut subscription = archive
         .replay(recording_id, "aeron:ipc", REPLAY_STREAM, ReplayParams::new())
         .expect("a replay");
@@ -463,9 +458,8 @@ fn full_disk_is_reported() {
     };
     let Some(java) = JavaArchive::launch_with(options) else { return };
     let archive = java.connect();
-    let mut publication =
+    let (mut publication, recording_id) =
         archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
-    let recording_id = await_recording(&archive, publication.session_id());
     let counter =
         RecordingPos::find_by_recording_id(archive.aeron(), recording_id, archive.archive_id())
             .expect("a counter");

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rusteron_archive::{Archive, ReplayLength, ReplayMerge, ReplayParams};
 use rusteron_client::{ExclusivePublication, Subscription};
 use rusteron_test_support::archive::{
-    JavaArchive, Options, REPLAY_STREAM, STREAM, await_recording, numbered, offer_numbered,
+    JavaArchive, Options, REPLAY_STREAM, STREAM, numbered, offer_numbered,
 };
 use rusteron_test_support::{DEADLINE, Random, await_that, connected_pair, free_port, retry};
 
@@ -70,10 +70,9 @@ fn replay_equals_what_was_recorded(count: u64, options: Options) {
     let Some(java) = JavaArchive::launch_with(options) else { return };
     let archive = java.connect();
     let start = Instant::now();
-    let mut publication = archive
+    let (mut publication, recording_id) = archive
         .add_recorded_exclusive_publication("aeron:ipc?term-length=16m", STREAM)
         .expect("a publication");
-    let recording_id = await_recording(&archive, publication.session_id());
     let mut messages = Messages::new();
     let mut sent = Checksum::default();
     let mut end = 0;
@@ -178,9 +177,8 @@ fn merges_lose_and_repeat_nothing_under_load(merges: u64) {
         "aeron:udp?control=localhost:{control}|control-mode=dynamic|fc=min|ssc=true|\
          term-length=256k"
     );
-    let mut publication =
+    let (mut publication, recording_id) =
         archive.add_recorded_exclusive_publication(&channel, STREAM).expect("a publication");
-    let recording_id = await_recording(&archive, publication.session_id());
     let replay = format!("aeron:udp?session-id={}", publication.session_id());
     let (mut load_publication, mut load_subscription) =
         connected_pair(archive.aeron(), "aeron:ipc?term-length=64k");

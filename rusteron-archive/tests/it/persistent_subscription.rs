@@ -102,9 +102,8 @@ fn falls_back_to_replay() {
     // An untethered subscriber is left behind after it has held the others up for so long.
     let channel = "aeron:ipc?untethered-window-limit-timeout=200ms|\
                    untethered-linger-timeout=200ms|untethered-resting-timeout=200ms";
-    let mut publication =
+    let (mut publication, recording_id) =
         archive.add_recorded_exclusive_publication(channel, STREAM).expect("a publication");
-    let recording_id = await_recording(&archive, publication.session_id());
     let (sender, events) = mpsc::channel();
     let context = PersistentSubscriptionContext::new(
         recording_id,
@@ -256,9 +255,8 @@ fn follow_long_messages(mut poll: impl FnMut(&mut PersistentSubscription, &mut V
     const AHEAD: usize = 30;
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
-    let mut publication =
+    let (mut publication, recording_id) =
         archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
-    let recording_id = await_recording(&archive, publication.session_id());
     let mut published: Vec<_> =
         (0..RECORDED).map(|number| offer(&mut publication, &long_message(number))).collect();
     let end = published[published.len() - 1];

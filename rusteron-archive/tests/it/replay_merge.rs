@@ -10,21 +10,17 @@ use rusteron_archive::{
 use rusteron_client::{ExclusivePublication, Subscription};
 #[cfg(target_os = "linux")]
 use rusteron_test_support::archive::mapped_log_buffers;
-use rusteron_test_support::archive::{
-    JavaArchive, STREAM, await_recording, numbered, offer_numbered,
-};
+use rusteron_test_support::archive::{JavaArchive, STREAM, numbered, offer_numbered};
 use rusteron_test_support::{DEADLINE, await_that, free_port};
 
 /// A publication that is recorded, and where subscribers of it get in.
 fn published(archive: &Archive) -> (ExclusivePublication, i64, String) {
     let (control, endpoint) = (free_port(), free_port());
     let channel = format!(
-        "aeron:udp?control=localhost:{control}|control-mode=dynamic|fc=min|ssc=true|\
-         term-length=64k"
+        "aeron:udp?control=localhost:{control}|control-mode=dynamic|fc=min|term-length=64k"
     );
-    let publication =
+    let (publication, recording_id) =
         archive.add_recorded_exclusive_publication(&channel, STREAM).expect("a publication");
-    let recording_id = await_recording(archive, publication.session_id());
     let live = format!("aeron:udp?endpoint=localhost:{endpoint}|control=localhost:{control}");
     (publication, recording_id, live)
 }

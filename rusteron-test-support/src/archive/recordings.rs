@@ -65,9 +65,8 @@ pub fn await_recording(archive: &Archive, session_id: i32) -> i64 {
 
 /// Records so many messages over IPC, and waits until they are recorded. The publication is still there.
 pub fn record(archive: &Archive, count: u64) -> (ExclusivePublication, i64, i64) {
-    let mut publication =
+    let (mut publication, recording_id) =
         archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
-    let recording_id = await_recording(archive, publication.session_id());
     let position = offer_numbered(&mut publication, 0..count);
     archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
     (publication, recording_id, position)

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use rusteron_test_support::archive::{JavaArchive, STREAM, await_recording, record};
+use rusteron_test_support::archive::{JavaArchive, STREAM, record};
 use serde_json::Value;
 
 use crate::support::{Running, await_that, free_port, launch, offer, run, rusteron, text_of};
@@ -48,9 +48,8 @@ fn lists_counts_and_describes() {
     let session = java.connect();
     assert_eq!(archive_json(&java, &["count"])["count"], 0);
     let (_publication, first, position) = record(&session, 10);
-    let publication =
+    let (publication, second) =
         session.add_recorded_exclusive_publication("aeron:ipc?alias=other", 77).expect("recorded");
-    let second = await_recording(&session, publication.session_id());
     drop(publication);
     await_that("the end", || session.stop_position(second).expect("an answer").is_some());
 

@@ -88,15 +88,13 @@ fn client_without_conductor_thread() {
         .expect("settings");
     let archive = Archive::connect(&aeron, context).expect("a session");
     assert!(calls.load(Ordering::Relaxed) > 0);
-    let mut publication =
+    let (mut publication, recording_id) =
         archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
     await_that("a subscriber", || {
         aeron.do_work().expect("an open client");
         publication.is_connected()
     });
     let position = rusteron_test_support::offer(&mut publication, b"message");
-    let recording_id =
-        rusteron_test_support::archive::await_recording(&archive, publication.session_id());
     archive
         .await_recorded(recording_id, position, rusteron_test_support::DEADLINE)
         .expect("a recording");

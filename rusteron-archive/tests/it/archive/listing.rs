@@ -3,7 +3,7 @@
 use rusteron_archive::{
     Archive, ArchiveErrorKind, RecordingDescriptor, ReplayParams, SourceLocation,
 };
-use rusteron_test_support::archive::{JavaArchive, await_recording, record};
+use rusteron_test_support::archive::{JavaArchive, record};
 use rusteron_test_support::await_that;
 
 const SEGMENT: i64 = 128 * 1024;
@@ -27,11 +27,10 @@ fn list_and_find() {
     let channels = ["aeron:ipc?alias=one", "aeron:ipc?alias=two"];
     let mut session_ids = Vec::new();
     for index in 0..6 {
-        let publication = archive
+        let (publication, _) = archive
             .add_recorded_exclusive_publication(channels[index % 2], 10 + index as i32 / 2)
             .expect("a publication");
         session_ids.push(publication.session_id());
-        await_recording(&archive, publication.session_id());
     }
     let all: Vec<_> = archive.recordings().map(|it| it.expect("a descriptor")).collect();
     assert_eq!(all.len(), 6);

@@ -6,12 +6,12 @@ use rusteron_archive::{
     Archive, ArchiveErrorKind, RecordingEvent, RecordingPos, ReplayLength, ReplayParams,
     SourceLocation,
 };
-use rusteron_client::{Aeron, Context, Counter};
+use rusteron_client::{Aeron, Context, Counter, OfferError};
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::archive::{
     JavaArchive, Options, STREAM, await_recording, offer_numbered, record, replay_all,
 };
-use rusteron_test_support::{DEADLINE, await_that};
+use rusteron_test_support::{DEADLINE, await_that, free_port};
 
 fn recorded() -> ReplayParams {
     ReplayParams::new().length(ReplayLength::Recorded)
@@ -43,16 +43,32 @@ fn start_and_stop() {
     start();
     assert!(archive.try_stop_recording("aeron:ipc", STREAM).expect("an answer"));
 
-    let publication = archive.add_recorded_publication("aeron:ipc", STREAM).expect("recorded");
-    let recording_id = await_recording(&archive, publication.session_id());
+    let (_publication, recording_id) =
+        archive.add_recorded_publication("aeron:ipc", STREAM).expect("recorded");
     assert!(archive.try_stop_recording_by_identity(recording_id).expect("an answer"));
     assert!(!archive.try_stop_recording_by_identity(recording_id).expect("an answer"));
 
-    let publication = archive.add_recorded_publication("aeron:ipc", 77).expect("recorded");
-    await_recording(&archive, publication.session_id());
+    let (publication, _) = archive.add_recorded_publication("aeron:ipc", 77).expect("recorded");
     archive.stop_recording_publication(&publication).expect("it was recorded");
     let again = archive.add_recorded_publication("aeron:ipc", 77).expect_err("twice");
     assert!(again.to_string().contains("already added"), "{again}");
+}
+
+#[test]
+fn udp_without_subscriber_is_recorded() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let channel = format!("aeron:udp?endpoint=localhost:{}", free_port());
+    let (mut publication, recording_id) =
+        archive.add_recorded_exclusive_publication(&*channel, STREAM).expect("a publication");
+    let position = offer_numbered(&mut publication, 0..100);
+    archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
+
+    // The caller decides.
+    let (publication, _) =
+        archive.add_recorded_publication(format!("{channel}|ssc=false"), 77).expect("recorded");
+    assert!(publication.channel().ends_with("|ssc=false"), "{}", publication.channel());
+    assert_eq!(publication.offer(b"message"), Err(OfferError::NotConnected));
 }
 
 #[test]
@@ -192,11 +208,10 @@ fn events_from_start_to_stop() {
     let mut subscription =
         archive.aeron().add_subscription("aeron:ipc", EVENTS_STREAM).expect("a subscription");
     await_that("the archive", || subscription.is_connected());
-    let mut publication = archive
+    let (mut publication, recording) = archive
         .add_recorded_exclusive_publication("aeron:ipc?alias=events", STREAM)
         .expect("a publication");
     let session = publication.session_id();
-    let recording = await_recording(&archive, session);
     let end = offer_numbered(&mut publication, 0..10);
     archive.await_recorded(recording, end, DEADLINE).expect("a recording");
     drop(publication);

@@ -7,7 +7,7 @@ use rusteron_archive::{
     ReplicationParams,
 };
 use rusteron_test_support::archive::{
-    JavaArchive, Options, STREAM, await_recording, numbered, offer_numbered, record, replay_all,
+    JavaArchive, Options, STREAM, numbered, offer_numbered, record, replay_all,
 };
 use rusteron_test_support::{DEADLINE, await_some, await_that, free_port};
 
@@ -137,10 +137,9 @@ fn live_merge_survives_source() {
     let source = source_java.connect();
     let live = format!("aeron:udp?endpoint=224.20.30.47:{}|interface=localhost", free_port());
     // The recording is a spy, for which alone nothing would be published.
-    let channel = format!("{live}|term-length=64k|ssc=true");
-    let mut publication =
+    let channel = format!("{live}|term-length=64k");
+    let (mut publication, id) =
         source.add_recorded_exclusive_publication(channel, STREAM).expect("a publication");
-    let id = await_recording(&source, publication.session_id());
     let position = offer_numbered(&mut publication, 0..1000);
     source.await_recorded(id, position, DEADLINE).expect("a recording");
 

@@ -4,7 +4,7 @@ use rusteron_archive::{
     Archive, ArchiveErrorKind, RecordingDescriptor, ReplayLength, ReplayParams, ReplicationParams,
     SourceLocation,
 };
-use rusteron_test_support::archive::{JavaArchive, STREAM, await_recording, record, replay_all};
+use rusteron_test_support::archive::{JavaArchive, STREAM, record, replay_all};
 use rusteron_test_support::await_that;
 
 const SEGMENT: i64 = 128 * 1024;
@@ -191,10 +191,9 @@ fn migrate_segments() {
     assert!(before < messages);
     let source = archive.recording(id).expect("an answer").expect("a recording");
     let channel = source.continuation("aeron:ipc").expect("a channel").expect("an end");
-    let mut publication = archive
+    let (mut publication, next) = archive
         .add_recorded_exclusive_publication(channel, source.stream_id)
         .expect("a publication");
-    let next = await_recording(&archive, publication.session_id());
     let end = rusteron_test_support::archive::offer_numbered(
         &mut publication,
         before as u64..before as u64 + 10,
