@@ -38,7 +38,14 @@ const CLIENT: &[Guard] = &[
 const DRIVER: &[Guard] = &[
     ("aeron_driver.c", &["aeron_driver_conductor_on_close"]),
     ("aeron_congestion_control.c", &["aeron_parse_duration_ns"]),
-    ("aeron_driver_conductor.c", &["aeron_mpsc_rb_controlled_read"]),
+    (
+        "aeron_driver_conductor.c",
+        &[
+            "aeron_broadcast_transmitter_transmit",
+            "aeron_counters_manager_free",
+            "aeron_mpsc_rb_controlled_read",
+        ],
+    ),
     ("aeron_driver_context.c", &["aeron_config_parse_duration_ns"]),
     ("aeron_flow_control.c", &["aeron_parse_duration_ns"]),
     ("aeron_publication_image.c", &["aeron_parse_duration_ns", "memset"]),

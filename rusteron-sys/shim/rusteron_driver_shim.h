@@ -116,6 +116,14 @@ typedef struct rusteron_segmentation_offload_stct rusteron_segmentation_offload_
 #define RUSTERON_SEGMENTATION_OFFLOAD_COUNTER_TYPE_ID (54001)
 
 /*
+ * The types of two counters whose keys and labels have the layout of a stream's positions: one for each subscription,
+ * and one for each add of a shared publication that exists. The owner is the client, and the reference of the second the
+ * registration id of the publication. Their values are 0.
+ */
+#define RUSTERON_SUBSCRIPTION_COUNTER_TYPE_ID (54002)
+#define RUSTERON_SHARED_PUBLICATION_COUNTER_TYPE_ID (54003)
+
+/*
  * Called on the sender's thread when a transport's buffers of several datagrams are refused. The transport sends single
  * datagrams from then on.
  */

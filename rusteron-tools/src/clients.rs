@@ -1,7 +1,6 @@
 //! `rusteron clients`: the clients of the driver, their resources, and the slow ones.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
 use rusteron_client::{
@@ -10,17 +9,21 @@ use rusteron_client::{
 use rusteron_core::cnc::epoch;
 use serde::Serialize;
 
+use crate::counter_types::{RECEIVE_CHANNEL_STATUS, SHARED_PUBLICATION, SUBSCRIPTION};
 use crate::driver_dir::{DriverDir, DriverStatus};
 use crate::failure::Failure;
 use crate::options::WatchOptions;
 use crate::report::Report;
 use crate::shared_streams::SharedStreams;
+use crate::unconnected::{self, Unconnected};
 use crate::{text, watch};
 
 #[derive(Debug, Serialize)]
 struct Clients {
     driver: DriverStatus,
     clients: Vec<Client>,
+    /// The publications whose client has gone: a client that the driver does not name shares them.
+    publications_without_client: Vec<Publication>,
 }
 
 #[derive(Debug, Serialize)]
@@ -33,13 +36,16 @@ struct Client {
     is_slow: bool,
     publications: Vec<Publication>,
     subscriptions: Vec<Subscription>,
+    unconnected_subscriptions: Vec<Unconnected>,
     counters: Vec<Counter>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct Publication {
     #[serde(flatten)]
     stream: Stream,
+    /// The other clients that have added the same publication.
+    shared_with: Vec<i64>,
     position: i64,
     limit: Option<i64>,
     /// True if the publisher is connected and may not write on at the moment.
@@ -57,7 +63,7 @@ struct Subscription {
     limits_publisher: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct Stream {
     channel: String,
     stream_id: i32,
@@ -84,22 +90,54 @@ pub(crate) fn run(dir: &DriverDir, options: &WatchOptions) -> Result<(), Failure
     watch::run(options, || {
         // Opens the file for each report: a restarted driver has another file.
         let cnc = dir.find()?;
-        let clients = cnc.as_ref().map(|cnc| read(&dir.path, cnc)).unwrap_or_default();
-        Ok(Clients { driver: dir.status(cnc.as_ref()), clients })
+        let driver = dir.status(cnc.as_ref());
+        Ok(match &cnc {
+            Some(cnc) => read(dir, cnc, driver),
+            None => Clients { driver, clients: vec![], publications_without_client: vec![] },
+        })
     })
 }
 
-fn read(dir: &Path, cnc: &CncFile) -> Vec<Client> {
+fn read(dir: &DriverDir, cnc: &CncFile, driver: DriverStatus) -> Clients {
     let counters = cnc.counters();
-    let mut clients: BTreeMap<i64, Client> = heartbeats(&counters)
-        .into_iter()
-        .map(|(id, heartbeat)| (id, Client::new(id, heartbeat)))
-        .collect();
+    let heartbeats = heartbeats(&counters);
     let streams = counters.stream_positions();
-    let shared = SharedStreams::new(dir, &counters, &streams);
+    let unconnected = unconnected::find(dir, &counters, &streams, &heartbeats);
+    let mut clients: BTreeMap<i64, Client> =
+        heartbeats.into_iter().map(|(id, heartbeat)| (id, Client::new(id, heartbeat))).collect();
+    let mut publications_without_client = Vec::new();
+    let shared = SharedStreams::new(&dir.path, &counters, &streams);
+    let owners = publication_owners(&counters);
     for (part, position) in shared.positions() {
-        if let Some(client) = clients.get_mut(&position.owner_id) {
-            client.add_position(&shared, part, position);
+        match position.kind {
+            PositionKind::PublisherPosition => {
+                let owners = owners.get(&position.registration_id).into_iter().flatten().copied();
+                let owners = std::iter::once(position.owner_id).chain(owners);
+                let owners: BTreeSet<_> = owners.filter(|id| clients.contains_key(id)).collect();
+                let publication = Publication::new(&shared, part, position);
+                for id in &owners {
+                    let shared_with = owners.iter().copied().filter(|other| other != id).collect();
+                    let publication = Publication { shared_with, ..publication.clone() };
+                    if let Some(client) = clients.get_mut(id) {
+                        client.publications.push(publication);
+                    }
+                }
+                if owners.is_empty() {
+                    publications_without_client.push(publication);
+                }
+            }
+            PositionKind::SubscriberPosition => {
+                if let Some(client) = clients.get_mut(&position.owner_id) {
+                    client.add_subscription(&shared, part, position);
+                }
+            }
+            _ => {}
+        }
+    }
+    for subscription in unconnected {
+        let client = subscription.client_id.and_then(|id| clients.get_mut(&id));
+        if let Some(client) = client {
+            client.unconnected_subscriptions.push(subscription);
         }
     }
     for counter in counters.iter().filter(is_added_by_client) {
@@ -107,12 +145,21 @@ fn read(dir: &Path, cnc: &CncFile) -> Vec<Client> {
             client.counters.push(Counter(counter));
         }
     }
-    clients.into_values().collect()
+    Clients { driver, clients: clients.into_values().collect(), publications_without_client }
+}
+
+/// Returns the clients that have added a publication which existed, by the publication's registration id.
+fn publication_owners(counters: &CountersReader<'_>) -> BTreeMap<i64, Vec<i64>> {
+    let mut owners = BTreeMap::<_, Vec<_>>::new();
+    for counter in counters.iter().filter(|counter| counter.type_id == SHARED_PUBLICATION) {
+        owners.entry(counter.reference_id).or_default().push(counter.owner_id);
+    }
+    owners
 }
 
 /// Returns whether a client has added the counter. The driver adds the counters of positions and heartbeats.
 fn is_added_by_client(counter: &CounterSnapshot) -> bool {
-    counter.type_id != TYPE_ID
+    ![TYPE_ID, SUBSCRIPTION, SHARED_PUBLICATION].contains(&counter.type_id)
         && !DRIVER_TYPE_IDS.contains(&counter.type_id)
         && PositionKind::ALL.iter().all(|kind| kind.type_id() != counter.type_id)
 }
@@ -127,35 +174,25 @@ impl Client {
             is_slow: false,
             publications: Vec::new(),
             subscriptions: Vec::new(),
+            unconnected_subscriptions: Vec::new(),
             counters: Vec::new(),
         }
     }
 
-    fn add_position(
+    fn add_subscription(
         &mut self,
         shared: &SharedStreams<'_>,
         part: &StreamPositions,
         position: &StreamPosition,
     ) {
-        match position.kind {
-            PositionKind::PublisherPosition => self.publications.push(Publication {
-                stream: Stream::new(part, position),
-                position: position.value,
-                limit: part.publisher_limit(),
-                is_back_pressured: shared.is_back_pressured(position),
-            }),
-            PositionKind::SubscriberPosition => {
-                let limits_publisher = shared.limits_publisher(position);
-                self.is_slow |= limits_publisher;
-                self.subscriptions.push(Subscription {
-                    stream: Stream::new(part, position),
-                    position: position.value,
-                    backlog: shared.backlog(position),
-                    limits_publisher,
-                });
-            }
-            _ => {}
-        }
+        let limits_publisher = shared.limits_publisher(position);
+        self.is_slow |= limits_publisher;
+        self.subscriptions.push(Subscription {
+            stream: Stream::new(part, position),
+            position: position.value,
+            backlog: shared.backlog(position),
+            limits_publisher,
+        });
     }
 
     /// Returns the subscription with the most unread bytes.
@@ -177,14 +214,7 @@ impl Client {
         let version = version.map_or(String::new(), |version| format!(", Aeron {version}"));
         let slow = if self.is_slow { ", slow" } else { "" };
         let mut lines = vec![format!("{}: heartbeat {age} ago{version}{slow}", self.title())];
-        for Publication { stream, position, is_back_pressured, .. } in &self.publications {
-            let state = if *is_back_pressured { "  at its limit" } else { "" };
-            lines.push(format!(
-                "  publication  {} at {}{state}",
-                stream.text(),
-                text::grouped(*position)
-            ));
-        }
+        lines.extend(self.publications.iter().map(Publication::line));
         for Subscription { stream, position, backlog, limits_publisher } in &self.subscriptions {
             let backlog = backlog.map(|bytes| format!("  not read {}", text::grouped(bytes)));
             let state = if *limits_publisher { "  limits its publisher" } else { "" };
@@ -195,11 +225,35 @@ impl Client {
                 backlog.unwrap_or_default()
             ));
         }
+        lines.extend(self.unconnected_subscriptions.iter().map(Unconnected::line));
         for Counter(CounterSnapshot { id, value, label, .. }) in &self.counters {
             let (value, label) = (text::grouped(*value), text::printable(label));
             lines.push(format!("  counter      {id}: {value} - {label}"));
         }
         lines
+    }
+}
+
+impl Publication {
+    fn new(shared: &SharedStreams<'_>, part: &StreamPositions, position: &StreamPosition) -> Self {
+        Self {
+            stream: Stream::new(part, position),
+            shared_with: Vec::new(),
+            position: position.value,
+            limit: part.publisher_limit(),
+            is_back_pressured: shared.is_back_pressured(position),
+        }
+    }
+
+    fn line(&self) -> String {
+        let (stream, position) = (self.stream.text(), text::grouped(self.position));
+        let state = if self.is_back_pressured { "  at its limit" } else { "" };
+        let others: Vec<_> = self.shared_with.iter().map(i64::to_string).collect();
+        let others = match others.is_empty() {
+            true => String::new(),
+            false => format!("  shared with client {}", others.join(", ")),
+        };
+        format!("  publication  {stream} at {position}{state}{others}")
     }
 }
 
@@ -238,7 +292,12 @@ impl Report for Clients {
     }
 
     fn body(&self) -> Vec<String> {
-        self.clients.iter().flat_map(Client::lines).collect()
+        let mut lines: Vec<_> = self.clients.iter().flat_map(Client::lines).collect();
+        if !self.publications_without_client.is_empty() {
+            lines.push("added by a client that has gone and another that is not known:".to_owned());
+            lines.extend(self.publications_without_client.iter().map(Publication::line));
+        }
+        lines
     }
 }
 
@@ -248,7 +307,8 @@ pub(crate) const TYPE_ID: i32 = 11;
 /// Types of counters that the driver adds for itself: status and addresses of channels, name resolver, flow
 /// control, destinations, and rusteron's counters of segmentation offload. Drivers in C leave their owner 0, which
 /// can also be the id of a client.
-pub(crate) const DRIVER_TYPE_IDS: [i32; 9] = [6, 7, 14, 15, 16, 17, 18, 21, 54_001];
+pub(crate) const DRIVER_TYPE_IDS: [i32; 9] =
+    [6, RECEIVE_CHANNEL_STATUS, 14, 15, 16, 17, 18, 21, 54_001];
 
 /// The counter of a client's heartbeat. The client adds its name and version.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,6 +4,12 @@ use rusteron_client::PositionKind;
 
 /// The driver's own counters of all streams together.
 const SYSTEM: i32 = 0;
+/// The status of a channel that subscriptions receive from.
+pub(crate) const RECEIVE_CHANNEL_STATUS: i32 = 7;
+/// Rusteron's driver: a subscription, with an image or without.
+pub(crate) const SUBSCRIPTION: i32 = 54_002;
+/// Rusteron's driver: a further client of a shared publication, whose registration id is the reference.
+pub(crate) const SHARED_PUBLICATION: i32 = 54_003;
 
 /// The counters of Aeron Cluster that this program reads or names, as Java's `AeronCounters` numbers them.
 const CLUSTER: [(&str, i32); 23] = [
@@ -35,7 +41,8 @@ const CLUSTER: [(&str, i32); 23] = [
 /// Returns all types with a name.
 pub(crate) fn all() -> impl Iterator<Item = (&'static str, i32)> {
     let positions = PositionKind::ALL.iter().map(|kind| (kind.name(), kind.type_id()));
-    std::iter::once(("system", SYSTEM)).chain(positions).chain(CLUSTER)
+    let rusteron = [("subscription", SUBSCRIPTION), ("pub-shared", SHARED_PUBLICATION)];
+    std::iter::once(("system", SYSTEM)).chain(positions).chain(rusteron).chain(CLUSTER)
 }
 
 /// Returns the name of a type, if it has one.

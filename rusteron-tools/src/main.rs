@@ -4,7 +4,8 @@
 //! [`loss`], [`driver`], [`log`], [`archive`], [`cluster`]. The sub-commands share these modules: [`driver_dir`] finds the
 //! driver, [`report`] prints the findings, [`watch`] repeats that until a signal ends it, with rates, [`screen`] does so in place,
 //! [`text`] makes numbers and times readable, and [`failure`] has the
-//! exit codes. [`shared_streams`] connects publications with their subscriptions.
+//! exit codes. [`shared_streams`] connects publications with their subscriptions, and [`unconnected`] tells why a
+//! subscription has none.
 //! [`metrics`] reads a driver for `stat --openmetrics`, [`exposition`] writes that as text, and [`metrics_server`]
 //! serves the text. [`log_file`] reads a log buffer, and [`counter_types`] names counters.
 //!
@@ -16,7 +17,9 @@
 //! - Publishers and subscribers write the channel of a stream differently. To find who limits a publisher,
 //!   `clients` and the metrics use the reference id of a subscriber's position, which names the publication or
 //!   the image, and session id and stream id, which connect an image with a publication of the same driver.
-//!   `streams` groups by the text, as Aeron's tool does.
+//!   `streams` groups by these ids, too.
+//! - Aeron's counters name neither a subscription without an image nor the second client of a shared publication.
+//!   Rusteron's driver adds counters of its own for both.
 //! - A driver lowers the limit of an unconnected publication to its position. So a publication at its limit is
 //!   back-pressured only if the log buffer's metadata says that it is connected and open.
 //! - A metric never has two samples with the same labels, although any client can write such counters.
@@ -48,6 +51,7 @@ mod shared_streams;
 mod stat;
 mod streams;
 mod text;
+mod unconnected;
 mod watch;
 
 use std::process::ExitCode;

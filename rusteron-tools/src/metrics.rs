@@ -1,20 +1,22 @@
 //! `rusteron stat --openmetrics`: the state of a driver as metrics.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::time::UNIX_EPOCH;
 
 use rusteron_client::{
-    CncFile, CounterSnapshot, ErrorKind, LossReportEntry, PositionKind, StreamPosition,
-    StreamPositions, SystemCounter,
+    CncFile, CounterSnapshot, CountersReader, ErrorKind, LossReportEntry, PositionKind,
+    StreamPosition, StreamPositions, SystemCounter,
 };
 
 use crate::clients::{self, ClientHeartbeat};
+use crate::counter_types::{SHARED_PUBLICATION, SUBSCRIPTION};
 use crate::driver_dir::{DriverDir, DriverState, DriverStatus};
 use crate::exposition::{Kind, Labels, Metrics};
 use crate::failure::Failure;
 use crate::shared_streams::SharedStreams;
 use crate::text;
+use crate::unconnected;
 
 /// The clients by their ids.
 type Clients = BTreeMap<i64, ClientHeartbeat>;
@@ -84,7 +86,7 @@ fn counters(metrics: &mut Metrics, cnc: &CncFile, clients: &Clients) {
         const SYSTEM: i32 = 0;
         match counter.type_id {
             SYSTEM => system_counter(metrics, &counter),
-            clients::TYPE_ID => {}
+            clients::TYPE_ID | SHARED_PUBLICATION | SUBSCRIPTION => {}
             id if PositionKind::ALL.iter().any(|kind| kind.type_id() == id) => {}
             _ => other_counter(metrics, clients, &counter),
         }
@@ -192,6 +194,7 @@ fn other_counter(metrics: &mut Metrics, clients: &Clients, counter: &CounterSnap
 fn streams(metrics: &mut Metrics, dir: &DriverDir, cnc: &CncFile, clients: &Clients) {
     let counters = cnc.counters();
     let streams = counters.stream_positions();
+    subscriptions(metrics, &counters, &streams, clients);
     let shared = SharedStreams::new(&dir.path, &counters, &streams);
     for (part, position) in shared.positions() {
         let labels = position_labels(clients, part, position);
@@ -213,6 +216,33 @@ fn streams(metrics: &mut Metrics, dir: &DriverDir, cnc: &CncFile, clients: &Clie
                 metrics.gauge("aeron_sender_backlog_bytes", help, &labels, backlog);
             }
         }
+    }
+}
+
+/// Adds the number of images of each subscription, which only rusteron's driver tells.
+fn subscriptions(
+    metrics: &mut Metrics,
+    counters: &CountersReader<'_>,
+    streams: &[StreamPositions],
+    clients: &Clients,
+) {
+    let mut images = HashMap::<_, i64>::new();
+    for position in streams.iter().flat_map(|stream| stream.of(PositionKind::SubscriberPosition)) {
+        *images.entry(position.registration_id).or_default() += 1;
+    }
+    for subscription in unconnected::subscriptions(counters) {
+        let id = subscription.registration_id;
+        let mut labels = client_labels(clients, subscription.client_id.unwrap_or(-1));
+        labels.push(("registration_id", id.to_string()));
+        labels.push(("stream_id", subscription.stream_id.unwrap_or_default().to_string()));
+        labels.push(("channel", subscription.channel));
+        let count = images.get(&id).copied().unwrap_or(0);
+        metrics.gauge(
+            "aeron_subscription_images",
+            "Publishers that a subscription receives from",
+            &labels,
+            count,
+        );
     }
 }
 

@@ -130,6 +130,34 @@ impl<'a> SharedStreams<'a> {
         same_address.or(only).map(|(id, _)| **id)
     }
 
+    /// Returns the streams with each publication and all its subscriptions in one group, however they spell the
+    /// channel. A group has the spelling of its first position, which is the publication's if that is on this driver.
+    pub(crate) fn grouped(&self) -> Vec<Vec<(&'a StreamPositions, &'a StreamPosition)>> {
+        let mut groups = BTreeMap::<_, Vec<_>>::new();
+        for (part, position) in self.positions() {
+            let id = self.publication_of_any(part, position);
+            groups.entry((part.session_id, part.stream_id, id)).or_default().push((part, position));
+        }
+        let mut groups: Vec<_> = groups.into_values().collect();
+        for group in &mut groups {
+            group.sort_by_key(|(_, position)| position.kind);
+        }
+        groups
+    }
+
+    /// Returns the registration id of the publication that a position belongs to, or of the image if the publication is
+    /// not on this driver.
+    fn publication_of_any(&self, part: &StreamPositions, position: &StreamPosition) -> i64 {
+        let source = match position.kind {
+            PositionKind::SubscriberPosition => self.source_of(position).filter(|id| *id != 0),
+            _ => Some(position.registration_id),
+        };
+        let only_source = || self.publication_of_image(part).unwrap_or_default();
+        source.map_or_else(only_source, |id| {
+            self.images.get(&id).and_then(|image| image.publication).unwrap_or(id)
+        })
+    }
+
     /// Returns each position with the channel as its owner wrote it.
     pub(crate) fn positions(
         &self,

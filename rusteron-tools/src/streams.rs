@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use rusteron_client::StreamPositions;
+use rusteron_client::{StreamPosition, StreamPositions};
 use serde::Serialize;
 
 use crate::clients::{self, ClientHeartbeat};
@@ -11,7 +11,9 @@ use crate::driver_dir::{DriverDir, DriverStatus};
 use crate::failure::Failure;
 use crate::options::StreamsOptions;
 use crate::report::Report;
+use crate::shared_streams::SharedStreams;
 use crate::text;
+use crate::unconnected::{self, Unconnected};
 use crate::watch;
 use crate::watch::Rates;
 
@@ -19,12 +21,14 @@ use crate::watch::Rates;
 struct Streams {
     driver: DriverStatus,
     streams: Vec<Stream>,
+    unconnected: Vec<Unconnected>,
     #[serde(skip)]
     has_rates: bool,
 }
 
 #[derive(Debug, Serialize)]
 struct Stream {
+    /// As the publisher writes it, if the publication is on this driver.
     channel: String,
     stream_id: i32,
     session_id: i32,
@@ -38,6 +42,8 @@ struct Stream {
 #[derive(Debug, Serialize)]
 struct Position {
     kind: &'static str,
+    /// As the owner of the publication or subscription writes it.
+    channel: String,
     value: i64,
     /// `None` in the first report.
     rate_per_second: Option<f64>,
@@ -50,9 +56,9 @@ struct Position {
 
 pub(crate) fn run(dir: &DriverDir, options: &StreamsOptions) -> Result<(), Failure> {
     dir.open()?;
-    let is_selected = |stream: &StreamPositions| {
-        options.stream_id.is_none_or(|id| id == stream.stream_id)
-            && options.channel.as_ref().is_none_or(|text| stream.channel.contains(text))
+    let is_selected = |stream_id: Option<i32>, channel: &str| {
+        options.stream_id.is_none_or(|id| stream_id == Some(id))
+            && options.channel.as_ref().is_none_or(|text| channel.contains(text))
     };
     let mut rates = Rates::default();
     watch::run(&options.watch, || {
@@ -61,15 +67,24 @@ pub(crate) fn run(dir: &DriverDir, options: &StreamsOptions) -> Result<(), Failu
         let now = Instant::now();
         let counters = cnc.as_ref().map(|cnc| cnc.counters());
         let clients = counters.as_ref().map(clients::heartbeats).unwrap_or_default();
-        let mut streams = counters.map_or(Vec::new(), |counters| counters.stream_positions());
-        streams.retain(is_selected);
-        let positions = streams.iter().flat_map(|stream| &stream.positions);
-        let values = positions.map(|p| (p.counter_id, p.registration_id, p.value));
+        let parts = counters.map_or(Vec::new(), |counters| counters.stream_positions());
+        let mut groups = counters.map_or(Vec::new(), |counters| {
+            SharedStreams::new(&dir.path, &counters, &parts).grouped()
+        });
+        groups.retain(|group| {
+            group.iter().any(|(part, _)| is_selected(Some(part.stream_id), &part.channel))
+        });
+        let positions = groups.iter().flatten();
+        let values = positions.map(|(_, p)| (p.counter_id, p.registration_id, p.value));
         let mut rates = rates.update(now, values).into_iter();
-        let streams = streams.into_iter().map(|stream| Stream::new(stream, &clients, &mut rates));
+        let streams = groups.iter().map(|group| Stream::new(group, &clients, &mut rates));
+        let mut unconnected = counters
+            .map_or(Vec::new(), |counters| unconnected::find(dir, &counters, &parts, &clients));
+        unconnected.retain(|one| is_selected(one.stream_id, &one.channel));
         Ok(Streams {
             driver: dir.status(cnc.as_ref()),
             streams: streams.collect(),
+            unconnected,
             has_rates: options.watch.watch,
         })
     })
@@ -77,14 +92,17 @@ pub(crate) fn run(dir: &DriverDir, options: &StreamsOptions) -> Result<(), Failu
 
 impl Stream {
     fn new(
-        stream: StreamPositions,
+        group: &[(&StreamPositions, &StreamPosition)],
         clients: &BTreeMap<i64, ClientHeartbeat>,
         rates: &mut impl Iterator<Item = Option<f64>>,
     ) -> Self {
+        let mut stream = group[0].0.clone();
+        stream.positions = group.iter().map(|(_, position)| (*position).clone()).collect();
         let (sender_backlog, subscriber_backlog) =
             (stream.sender_backlog(), stream.subscriber_backlog());
-        let positions = stream.positions.into_iter().map(|position| Position {
+        let positions = group.iter().map(|(part, position)| Position {
             kind: position.kind.name(),
+            channel: part.channel.clone(),
             value: position.value,
             rate_per_second: rates.next().flatten(),
             counter_id: position.counter_id,
@@ -112,8 +130,11 @@ impl Stream {
             let Position { registration_id, client_id, .. } = position;
             let name = position.client_name.as_deref().map(text::printable);
             let name = name.map_or(String::new(), |name| format!(" {name}"));
+            let spelling = (position.channel != self.channel)
+                .then(|| format!("  {}", text::printable(&position.channel)));
             lines.push(format!(
-                "  {kind:<18}{value:>26}{rate}  registration {registration_id}  client {client_id}{name}"
+                "  {kind:<18}{value:>26}{rate}  registration {registration_id}  client {client_id}{name}{}",
+                spelling.unwrap_or_default()
             ));
         }
         let backlogs = [("not sent", self.sender_backlog), ("not read", self.subscriber_backlog)];
@@ -132,6 +153,7 @@ impl Report for Streams {
     }
 
     fn body(&self) -> Vec<String> {
-        self.streams.iter().flat_map(|stream| stream.lines(self.has_rates)).collect()
+        let streams = self.streams.iter().flat_map(|stream| stream.lines(self.has_rates));
+        streams.chain(self.unconnected.iter().flat_map(Unconnected::lines)).collect()
     }
 }

@@ -25,6 +25,8 @@
 #include "util/aeron_bitutil.h"
 #include "util/aeron_math.h"
 
+#include "rusteron_driver_links.h"
+
 /*
  * A SETUP frame has the initial term of a stream, and the active term. Aeron computes a position from the
  * difference without checking that the difference is not negative. Subscribers index the log buffer by that
@@ -402,6 +404,7 @@ size_t rusteron_mpsc_rb_controlled_read(
         memcpy(copy, ring_buffer->buffer + AERON_RB_MESSAGE_OFFSET(index), length);
         const aeron_rb_read_action_t action = handler(
             type_id, copy, rusteron_has_its_text(type_id, copy, length) ? length : 0, clientd);
+        rusteron_driver_links_on_command((aeron_driver_conductor_t *)clientd, type_id, copy, length);
         aeron_free(copy);
 
         if (AERON_RB_ABORT == action)

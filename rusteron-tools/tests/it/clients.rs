@@ -94,6 +94,81 @@ fn unconnected_publisher_is_not_at_its_limit() {
     }
 }
 
+#[test]
+fn subscription_without_image_has_reason() {
+    let driver = launch();
+    let dir = driver.aeron_dir();
+    let (writer, reader) = (connect_as(dir, "writer"), connect_as(dir, "reader"));
+    let [port, other_port] = [free_port(), free_port()];
+    // No other driver of this machine has these streams.
+    let (sent, expected) = (i32::from(port) + 1_000_000, i32::from(other_port) + 1_000_000);
+    let ipc = writer.add_publication("aeron:ipc", sent).expect("a publication");
+    let udp = writer
+        .add_publication(format!("aeron:udp?endpoint=localhost:{port}"), sent)
+        .expect("a publication");
+    let on_port = format!("aeron:udp?endpoint=localhost:{other_port}");
+    let _connected = reader.add_subscription("aeron:ipc", sent).expect("a subscription");
+    let subscriptions = [("aeron:ipc", expected), (on_port.as_str(), sent)]
+        .map(|(channel, id)| reader.add_subscription(channel, id).expect("a subscription"));
+    let reasons = [
+        format!("stream {expected}: publication {} has stream {sent}", ipc.registration_id()),
+        format!(
+            "port {other_port}: publication {} sends to localhost:{port}",
+            udp.registration_id()
+        ),
+    ];
+    let client = await_client(dir, &reader, |client| array(client, "subscriptions").len() == 1);
+    let listed = array(&client, "unconnected_subscriptions");
+    assert_eq!(listed.len(), 2, "{client}");
+    let streams = json(dir, &["streams"]);
+    let lines = [text(dir, &["clients"]), text(dir, &["streams"])];
+    let metrics = text(dir, &["stat", "--openmetrics"]);
+    for (subscription, reason) in subscriptions.iter().zip(&reasons) {
+        let id = subscription.registration_id();
+        for all in [listed, array(&streams, "unconnected")] {
+            let found = all.iter().find(|one| one["registration_id"] == id).expect("it is listed");
+            assert_eq!(found["reason"], reason.as_str());
+            assert_eq!(found["client_id"], reader.client_id());
+        }
+        assert!(lines.iter().all(|lines| lines.contains(reason)), "{lines:?}");
+        let label = format!("registration_id=\"{id}\"");
+        let images = metrics
+            .lines()
+            .find(|line| line.starts_with("aeron_subscription_images{") && line.contains(&label));
+        assert!(images.is_some_and(|line| line.ends_with(" 0")), "{metrics}");
+    }
+    drop(subscriptions);
+    await_client(dir, &reader, |client| array(client, "unconnected_subscriptions").is_empty());
+    drop((_connected, reader));
+    await_that("the counters' end", || {
+        array(&json(dir, &["stat", "--type", "subscription"]), "counters").is_empty()
+    });
+}
+
+#[test]
+fn shared_publication_has_all_its_clients() {
+    let driver = launch();
+    let dir = driver.aeron_dir();
+    let [first, second] = ["first", "second"].map(|name| connect_as(dir, name));
+    let [one, other] = [&first, &second]
+        .map(|aeron| aeron.add_publication("aeron:ipc", STREAM_ID).expect("a publication"));
+    let shared_with = |client: &Value| -> Vec<Value> {
+        let publications = array(client, "publications").iter();
+        publications.map(|one| one["shared_with"].clone()).collect()
+    };
+    let [of_first, of_second] = clients(dir, [&first, &second]).expect("both");
+    assert_eq!(shared_with(&of_first), [serde_json::json!([second.client_id()])]);
+    assert_eq!(shared_with(&of_second), [serde_json::json!([first.client_id()])]);
+    let id = array(&of_second, "publications")[0]["registration_id"].clone();
+    assert_eq!(id, one.registration_id());
+
+    // The client that the publication's counters name goes first.
+    drop((one, first));
+    await_client(dir, &second, |client| shared_with(client) == [serde_json::json!([])]);
+    drop(other);
+    await_client(dir, &second, |client| array(client, "publications").is_empty());
+}
+
 /// The channel of a publication, and the channel of its subscriptions.
 fn channels_of_same_stream() -> Vec<(String, String)> {
     let [port, control, endpoint] = [(); 3].map(|()| free_port());

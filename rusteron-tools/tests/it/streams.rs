@@ -76,6 +76,28 @@ fn positions_have_their_clients() {
 }
 
 #[test]
+fn spelling_does_not_split_stream() {
+    let driver = launch();
+    let aeron = connect(driver.aeron_dir());
+    let port = free_port();
+    let channel = format!("aeron:udp?endpoint=127.0.0.1:{port}|term-length=64k");
+    let read = format!("aeron:udp?endpoint=localhost:{port}");
+    let subscription = aeron.add_subscription(read.as_str(), STREAM_ID).expect("a subscription");
+    let mut publication =
+        aeron.add_exclusive_publication(channel.as_str(), STREAM_ID).expect("a publication");
+    await_some("the image", || subscription.is_connected().then_some(()));
+    let end = offer(&mut publication, &[1; 100]);
+    let stream = await_stream(driver.aeron_dir(), &[], |stream| {
+        position(stream, "pub-pos") == Some(end) && position(stream, "rcv-hwm") == Some(end)
+    });
+    assert_eq!((&stream["channel"], &stream["subscriber_backlog"]), (&channel.into(), &end.into()));
+    let spelled = array(&stream, "positions").iter().find(|one| one["kind"] == "sub-pos");
+    assert_eq!(spelled.expect("a subscriber")["channel"], read);
+    let lines = text(driver.aeron_dir(), &["streams", "--channel", &read]);
+    assert!(lines.lines().any(|line| line.contains("sub-pos") && line.ends_with(&read)), "{lines}");
+}
+
+#[test]
 fn udp_has_sender_and_receiver() {
     let driver = launch();
     let aeron = connect(driver.aeron_dir());
