@@ -5,13 +5,17 @@ use std::fmt;
 use std::hint;
 use std::str::FromStr;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The action of a duty cycle when it found no work.
 ///
 /// The choice trades latency against processor time. Spinning reacts soonest, and needs a core for
 /// itself. With fewer cores than spinning threads, the media driver's conductor starves. Then
-/// everything that waits for the conductor starves, too.
+/// everything that waits for the conductor starves, too. `docs/benchmarks/idling.md` in the repository
+/// has latency and processor time of each strategy by rate.
+///
+/// A loop that waits for one answer calls [`reset`](Self::reset) before each wait. Otherwise the wait
+/// goes on with the longest sleep of the last one.
 ///
 /// ```
 /// use rusteron_client::{Backoff, IdleStrategy, PollError, Subscription};
@@ -101,6 +105,24 @@ impl IdleStrategy for Sleeping {
 /// Spins for a while, then yields for a while, then sleeps. Each sleep is twice as long, up to a
 /// maximum.
 ///
+/// Its bounds trade latency against processor time:
+///
+/// - Work that comes while it spins or yields is found at once. [`awake_for`](Self::awake_for) sets
+///   how long that is after the last work.
+/// - Work that comes later is found after the longest sleep at most.
+/// - [`max_percent`](Self::max_percent) limits the processor time of yielding without work.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use rusteron_client::Backoff;
+///
+/// // At once within 500 µs of the last work, else within 100 µs and the system's timer slack; yields
+/// // for a fifth of a core at most.
+/// let idle = Backoff::new(10, 20, Duration::from_micros(1), Duration::from_micros(100))
+///     .awake_for(Duration::from_micros(500))
+///     .max_percent(20);
+/// ```
+///
 /// Corresponds to Aeron's strategy `backoff`.
 #[doc(alias = "BackoffIdleStrategy")]
 #[derive(Debug, Clone)]
@@ -109,6 +131,7 @@ pub struct Backoff {
     max_yields: u64,
     min_park: Duration,
     max_park: Duration,
+    awake: Option<Awake>,
     state: BackoffState,
 }
 
@@ -117,19 +140,58 @@ enum BackoffState {
     NotIdle,
     Spinning(u64),
     Yielding(u64),
+    /// Yields since this time.
+    Awake(Instant),
     Parking(Duration),
+}
+
+/// What a backoff without work does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Spin,
+    Yield,
+    Park(Duration),
 }
 
 impl Backoff {
     /// Spins `max_spins` times, yields `max_yields` times, then sleeps. The first sleep lasts
     /// `min_park`. Each further sleep is twice as long, up to `max_park`.
+    ///
+    /// The operating system adds its own granularity to each sleep, often 50 µs.
     pub const fn new(
         max_spins: u64,
         max_yields: u64,
         min_park: Duration,
         max_park: Duration,
     ) -> Self {
-        Self { max_spins, max_yields, min_park, max_park, state: BackoffState::NotIdle }
+        let state = BackoffState::NotIdle;
+        Self { max_spins, max_yields, min_park, max_park, awake: None, state }
+    }
+
+    /// Yields until `duration` has passed without work, rather than a number of times. It reads the
+    /// clock at each yield.
+    ///
+    /// Without work for long, this takes no processor time: `duration` counts once after each work.
+    pub const fn awake_for(mut self, duration: Duration) -> Self {
+        let percent = match &self.awake {
+            Some(awake) => awake.percent,
+            None => 100,
+        };
+        self.awake = Some(Awake { duration, percent, credit: duration, last: None });
+        self
+    }
+
+    /// Limits the time of [`awake_for`](Self::awake_for) to a share of the elapsed time, in percent
+    /// of a core. Has no effect without that.
+    ///
+    /// Time awake without work that was not used is saved up to the duration of `awake_for`, so a
+    /// burst of messages after a pause has all of it. Spinning, work and sleeping are not counted;
+    /// each sleep takes some microseconds of processor time. Values above 100 are 100.
+    pub const fn max_percent(mut self, percent: u8) -> Self {
+        if let Some(awake) = &mut self.awake {
+            awake.percent = if percent > 100 { 100 } else { percent };
+        }
+        self
     }
 }
 
@@ -154,33 +216,77 @@ impl IdleStrategy for Backoff {
 
 impl Backoff {
     fn back_off(&mut self) {
-        self.state = match self.state {
-            BackoffState::NotIdle => self.spin(0),
-            BackoffState::Spinning(spins) => self.spin(spins),
+        match self.next(Instant::now) {
+            Action::Spin => hint::spin_loop(),
+            Action::Yield => thread::yield_now(),
+            Action::Park(period) => thread::sleep(period),
+        }
+    }
+
+    fn next(&mut self, now: impl FnOnce() -> Instant) -> Action {
+        let (state, action) = match self.state {
+            BackoffState::NotIdle => self.spin(0, now),
+            BackoffState::Spinning(spins) => self.spin(spins, now),
             BackoffState::Yielding(yields) => self.yield_now(yields),
+            BackoffState::Awake(since) => self.stay_awake(Some(since), now()),
             BackoffState::Parking(period) => self.park(period),
         };
+        self.state = state;
+        action
     }
 
-    fn spin(&self, spins: u64) -> BackoffState {
-        if spins >= self.max_spins {
-            return self.yield_now(0);
+    fn spin(&mut self, spins: u64, now: impl FnOnce() -> Instant) -> (BackoffState, Action) {
+        match self.awake {
+            _ if spins < self.max_spins => (BackoffState::Spinning(spins + 1), Action::Spin),
+            Some(_) => self.stay_awake(None, now()),
+            None => self.yield_now(0),
         }
-        hint::spin_loop();
-        BackoffState::Spinning(spins + 1)
     }
 
-    fn yield_now(&self, yields: u64) -> BackoffState {
+    fn yield_now(&self, yields: u64) -> (BackoffState, Action) {
         if yields >= self.max_yields {
             return self.park(self.min_park);
         }
-        thread::yield_now();
-        BackoffState::Yielding(yields + 1)
+        (BackoffState::Yielding(yields + 1), Action::Yield)
     }
 
-    fn park(&self, period: Duration) -> BackoffState {
-        thread::sleep(period);
-        BackoffState::Parking(period.saturating_mul(2).min(self.max_park))
+    fn stay_awake(&mut self, since: Option<Instant>, now: Instant) -> (BackoffState, Action) {
+        let may_yield = self.awake.as_mut().is_some_and(|awake| awake.may_yield(since, now));
+        if !may_yield {
+            return self.park(self.min_park);
+        }
+        (BackoffState::Awake(since.unwrap_or(now)), Action::Yield)
+    }
+
+    fn park(&self, period: Duration) -> (BackoffState, Action) {
+        let next = period.saturating_mul(2).min(self.max_park);
+        (BackoffState::Parking(next), Action::Park(period))
+    }
+}
+
+/// The bounds of yielding by time.
+#[derive(Debug, Clone, Copy)]
+struct Awake {
+    duration: Duration,
+    percent: u8,
+    /// The time awake that may still be used.
+    credit: Duration,
+    /// The last time at which the clock was read.
+    last: Option<Instant>,
+}
+
+impl Awake {
+    /// Returns whether it may yield at a time, awake `since` another or just beginning to be.
+    fn may_yield(&mut self, since: Option<Instant>, now: Instant) -> bool {
+        let elapsed = self.last.map_or(Duration::ZERO, |last| now.saturating_duration_since(last));
+        self.last = Some(now);
+        let earned = elapsed.saturating_mul(self.percent.into()) / 100;
+        let Some(since) = since else {
+            self.credit = self.credit.saturating_add(earned).min(self.duration);
+            return !self.credit.is_zero();
+        };
+        self.credit = self.credit.saturating_sub(elapsed - earned);
+        !self.credit.is_zero() && now.saturating_duration_since(since) < self.duration
     }
 }
 
@@ -358,25 +464,92 @@ impl std::error::Error for UnknownIdleStrategy {}
 mod tests {
     use super::*;
 
+    const MICROSECOND: Duration = Duration::from_micros(1);
+
+    /// The actions without work at times in µs.
+    fn actions(backoff: &mut Backoff, times: &[u32]) -> Vec<Action> {
+        let start = *START;
+        times.iter().map(|time| backoff.next(|| start + MICROSECOND * *time)).collect()
+    }
+
+    static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
+
     #[test]
     fn backoff_spins_yields_then_sleeps() {
-        let mut backoff = Backoff::new(2, 1, Duration::from_nanos(1), Duration::from_nanos(4));
-        let mut seen = Vec::new();
-        for _ in 0..6 {
-            backoff.idle(0);
-            seen.push(match backoff.state {
-                BackoffState::NotIdle => "not idle".to_owned(),
-                BackoffState::Spinning(spins) => format!("spin {spins}"),
-                BackoffState::Yielding(yields) => format!("yield {yields}"),
-                BackoffState::Parking(next) => format!("park, next {}", next.as_nanos()),
-            });
-        }
-        assert_eq!(
-            seen,
-            ["spin 1", "spin 2", "yield 1", "park, next 2", "park, next 4", "park, next 4"]
-        );
+        let mut backoff = Backoff::new(2, 1, MICROSECOND, MICROSECOND * 4);
+        let expected =
+            [Action::Spin, Action::Spin, Action::Yield].into_iter().chain([1, 2, 4, 4].map(park));
+        assert_eq!(actions(&mut backoff, &[0; 7]), expected.collect::<Vec<_>>());
         backoff.idle(1);
-        assert!(matches!(backoff.state, BackoffState::NotIdle));
+        assert_eq!(actions(&mut backoff, &[0]), [Action::Spin]);
+    }
+
+    fn park(micros: u32) -> Action {
+        Action::Park(MICROSECOND * micros)
+    }
+
+    #[test]
+    fn backoff_is_awake_for_a_time_after_work() {
+        let mut backoff =
+            Backoff::new(1, 0, MICROSECOND, MICROSECOND * 4).awake_for(MICROSECOND * 100);
+        for start in [0, 1_000, 1_001] {
+            backoff.reset();
+            assert_eq!(
+                actions(
+                    &mut backoff,
+                    &[0, start, start + 50, start + 99, start + 100, start + 110]
+                ),
+                [Action::Spin, Action::Yield, Action::Yield, Action::Yield, park(1), park(2)]
+            );
+        }
+    }
+
+    #[test]
+    fn backoff_awake_without_work_takes_a_share() {
+        let mut backoff = Backoff::new(0, 0, MICROSECOND, MICROSECOND)
+            .awake_for(MICROSECOND * 1_000)
+            .max_percent(10);
+        let mut yields = 0;
+        // Work each 100 µs for a second; between, a look at each µs while it is awake.
+        for time in 0..1_000_000 {
+            if time % 100 == 0 {
+                backoff.reset();
+            }
+            if !matches!(backoff.state, BackoffState::Parking(_)) {
+                yields += u32::from(actions(&mut backoff, &[time]) == [Action::Yield]);
+            }
+        }
+        // A tenth of the time, what was saved at the beginning, and a yield after each work.
+        assert!((100_000..=112_000).contains(&yields), "{yields}");
+    }
+
+    #[test]
+    fn backoff_saves_time_awake_up_to_its_duration() {
+        let mut backoff = Backoff::new(0, 0, MICROSECOND, MICROSECOND)
+            .awake_for(MICROSECOND * 100)
+            .max_percent(50);
+        assert_eq!(
+            actions(&mut backoff, &[0, 50, 99, 100]),
+            [Action::Yield, Action::Yield, Action::Yield, park(1)]
+        );
+        // Half of 10 µs are saved in addition to the 50 µs that are left, and then to 5 µs.
+        for (start, end) in [(110, 210), (220, 240)] {
+            backoff.reset();
+            assert_eq!(
+                actions(&mut backoff, &[start, end - 1, end]),
+                [Action::Yield, Action::Yield, park(1)]
+            );
+        }
+        backoff.reset();
+        assert_eq!(actions(&mut backoff, &[1_000_000, 1_000_099]), [Action::Yield; 2]);
+    }
+
+    #[test]
+    fn backoff_limits_what_is_out_of_range() {
+        let backoff = Backoff::default().max_percent(200).awake_for(Duration::MAX);
+        assert_eq!(backoff.max_percent(255).awake.map(|awake| awake.percent), Some(100));
+        let mut backoff = Backoff::default().awake_for(Duration::ZERO).max_percent(0);
+        assert_eq!(actions(&mut backoff, &[0; 11])[10], park(1));
     }
 
     #[test]
