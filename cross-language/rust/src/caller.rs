@@ -69,10 +69,10 @@ impl Default for ConnectOptions {
 
 /// A connection over Aeron.
 #[derive(Debug)]
-pub struct AeronTransport {
+pub struct AeronTransport<I = AnyIdleStrategy> {
     requests: ExclusivePublication,
     responses: Subscription,
-    idle: AnyIdleStrategy,
+    idle: I,
     /// Set once the server has opened its response channel.
     is_answered: bool,
 }
@@ -83,6 +83,17 @@ impl AeronTransport {
     /// # Errors
     /// There is no driver, a channel is wrong, or no server is there within the timeout.
     pub fn connect(options: &ConnectOptions, timeout: Duration) -> Result<Self, CallError> {
+        Self::connect_with(options, options.idle.new_strategy(), timeout)
+    }
+}
+
+impl<I: IdleStrategy> AeronTransport<I> {
+    /// The same with an idle strategy that is no option.
+    fn connect_with(
+        options: &ConnectOptions,
+        mut idle: I,
+        timeout: Duration,
+    ) -> Result<Self, CallError> {
         let mut context = Context::new()?;
         if let Some(dir) = &options.aeron_dir {
             context.set_dir(dir)?;
@@ -100,7 +111,6 @@ impl AeronTransport {
             .map_err(rusteron_client::Error::from)?;
         let requests =
             added(|| aeron.add_exclusive_publication(&channel, REQUEST_STREAM), deadline)?;
-        let mut idle = options.idle.new_strategy();
         requests.await_connected(deadline, &mut idle).map_err(|_| CallError::NotConnected)?;
         Ok(Self { requests, responses, idle, is_answered: false })
     }
@@ -125,8 +135,9 @@ fn added<T>(
     }
 }
 
-impl Transport for AeronTransport {
+impl<I: IdleStrategy> Transport for AeronTransport<I> {
     fn send(&mut self, head: &[u8], rest: &[u8], deadline: Instant) -> Result<(), CallError> {
+        self.idle.reset();
         loop {
             match self.requests.offer_parts(&[IoSlice::new(head), IoSlice::new(rest)]) {
                 Ok(_) => return Ok(()),
@@ -147,6 +158,8 @@ impl Transport for AeronTransport {
         deadline: Instant,
         handler: &mut dyn FnMut(&[u8]),
     ) -> Result<(), CallError> {
+        // A backoff would go on with the longest sleep of the last wait.
+        self.idle.reset();
         loop {
             let mut has_message = false;
             let on_message = |message: &[u8], _: &Header<'_>| {
@@ -158,6 +171,7 @@ impl Transport for AeronTransport {
                 return Ok(());
             }
             if fragments > 0 {
+                self.idle.reset();
                 continue;
             }
             let has_responses = self.responses.is_connected();
@@ -366,5 +380,65 @@ impl Error for CallError {}
 impl From<rusteron_client::Error> for CallError {
     fn from(error: rusteron_client::Error) -> Self {
         Self::Aeron(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::FromArgMatches;
+    use rusteron_test_support::launch_with;
+
+    use super::*;
+    use crate::{Server, ServerOptions};
+
+    /// Lets the server work instead of idling, and records what it is asked for.
+    struct Recorded {
+        server: Server,
+        actions: Vec<&'static str>,
+    }
+
+    impl IdleStrategy for Recorded {
+        fn idle(&mut self, work_count: usize) {
+            assert_eq!(work_count, 0);
+            self.actions.push("idle");
+            self.server.do_work().expect("a server that works");
+        }
+
+        fn reset(&mut self) {
+            self.actions.push("reset");
+        }
+    }
+
+    #[test]
+    fn aeron_transport_starts_idling_over_at_each_wait() {
+        let driver = launch_with(|context| Ok(context));
+        let dir = driver.aeron_dir();
+        let command = ServerOptions::augment_args(clap::Command::new("server"));
+        let matches =
+            command.get_matches_from(["server", "--aeron-dir", dir.to_str().expect("UTF-8")]);
+        let server = ServerOptions::from_arg_matches(&matches).expect("options");
+        let server = Server::start(&server).expect("a server");
+        let options =
+            ConnectOptions { aeron_dir: Some(dir.to_owned()), ..ConnectOptions::default() };
+        let timeout = Duration::from_secs(60);
+        let idle = Recorded { server, actions: Vec::new() };
+        let mut transport =
+            AeronTransport::connect_with(&options, idle, timeout).expect("a connection");
+        let mut request = Vec::new();
+        let envelope = Envelope {
+            template: Template::Request,
+            correlation_id: 1,
+            code: Operation::Ping as u8,
+        };
+        envelope.write(&mut request);
+        for _ in 0..2 {
+            transport.idle.actions.clear();
+            let deadline = Instant::now() + timeout;
+            transport.send(&request, &[], deadline).expect("an accepted request");
+            transport.receive(deadline, &mut |_| ()).expect("a response");
+            // The server has not worked before the wait for its response.
+            let actions = &transport.idle.actions;
+            assert_eq!(actions[..3], ["reset", "reset", "idle"], "{actions:?}");
+        }
     }
 }

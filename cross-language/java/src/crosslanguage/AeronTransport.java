@@ -100,6 +100,7 @@ final class AeronTransport implements Transport
                 "INVALID_REQUEST", length + " bytes: at most " + requests.maxMessageLength());
         }
         long position;
+        idle.reset();
         while ((position = requests.offer(request, 0, length)) < 0)
         {
             if (position == Publication.NOT_CONNECTED)
@@ -122,6 +123,8 @@ final class AeronTransport implements Transport
     public DirectBuffer receive(final long deadline) throws CallException
     {
         hasMessage = false;
+        // A backoff would go on with the longest sleep of the last wait.
+        idle.reset();
         while (true)
         {
             final int fragments = responses.poll(assembler, 1);
@@ -131,6 +134,7 @@ final class AeronTransport implements Transport
             }
             if (fragments > 0)
             {
+                idle.reset();
                 continue;
             }
             final boolean hasResponses = responses.isConnected();
