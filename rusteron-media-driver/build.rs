@@ -1,4 +1,4 @@
-//! Generates the settings of `Context`.
+//! Generates the settings of `DriverContext`.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -8,7 +8,9 @@ fn main() {
     let source = std::env::var("DEP_AERON_SOURCE").unwrap_or_default();
     println!("cargo::rustc-env=RUSTERON_DRIVER_SOURCE={source}/aeron-driver/src/main/c");
     export_symbols();
-    if let Err(error) = rusteron_codegen::generate("aeron_driver_context", "aeronmd.h") {
+    if let Err(error) =
+        rusteron_codegen::generate("DriverContext", "aeron_driver_context", "aeronmd.h")
+    {
         eprintln!("\nrusteron-media-driver: {error}\n");
         std::process::exit(1);
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use rusteron_archive::{
-    Archive, Context, CredentialsSupplier, PersistentSubscription, PersistentSubscriptionContext,
+    Archive, ArchiveContext, CredentialsSupplier, PersistentSubscription, PersistentSubscriptionContext,
     SourceLocation,
 };
 use rusteron_client::{Aeron, ExclusivePublication, Registration, Subscription};
@@ -119,8 +119,8 @@ impl CredentialsSupplier for Credentials {
     }
 }
 
-fn context() -> Context {
-    let mut context = Context::new().expect("a context");
+fn context() -> ArchiveContext {
+    let mut context = ArchiveContext::new().expect("a context");
     context
         .set_control_request_channel("aeron:ipc")
         .and_then(|context| context.set_control_request_stream_id(REQUEST_STREAM))
@@ -206,7 +206,8 @@ fn subscribe_persistently(aeron: &Aeron) {
         1001,
         "aeron:udp?endpoint=127.0.0.1:0",
         1002,
-    );
+    )
+    .expect("valid settings");
     // Its counters are waited for.
     let added = with_world(|world| {
         let driver = &mut world.stage.driver;

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use libfuzzer_sys::fuzz_target;
 use rusteron_client::{Context, ErrorKind, load_properties, load_properties_file};
 use rusteron_fuzz::stage::work_dir;
-use rusteron_media_driver::{Context as DriverContext, load_properties_from};
+use rusteron_media_driver::{DriverContext, load_properties_from};
 
 struct Process {
     environment: BTreeMap<OsString, OsString>,

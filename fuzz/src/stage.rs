@@ -7,7 +7,7 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, Context, Registration, Resource, Result};
-use rusteron_media_driver::{Context as DriverContext, DriverInvoker, NameResolver, ThreadingMode};
+use rusteron_media_driver::{DriverContext, DriverInvoker, NameResolver, ThreadingMode};
 
 /// No machine is so slow. Nothing here waits for time to pass.
 const DEADLINE: Duration = Duration::from_secs(60);

@@ -22,7 +22,7 @@ mod replay;
 mod replication;
 mod segments;
 
-pub use connect::AsyncConnect;
+pub use connect::AsyncArchiveConnect;
 pub(crate) use listing::fragment;
 pub use listing::{Listing, RecordingSubscriptions, Recordings};
 pub use recording::SourceLocation;
@@ -43,7 +43,7 @@ use rusteron_core::ffi::{Fallible, lossy};
 use rusteron_sys::archive as sys;
 
 use crate::checks::{Id, forbid_reentry, is_entered, not_negative, unless_null};
-use crate::context::Context;
+use crate::context::ArchiveContext;
 #[cfg(doc)]
 use crate::error::ArchiveErrorKind;
 use crate::error::{ArchiveError, Result};
@@ -57,8 +57,8 @@ use crate::error::{ArchiveError, Result};
 ///   conductor thread, a client does one thing at a time for all of its sessions and its other
 ///   uses;
 /// - then while there is no space to send the request, for as many idles as there are [retry
-///   attempts](Context::message_retry_attempts);
-/// - then until the [message timeout](Context::message_timeout) is over. In a listing, the timeout
+///   attempts](ArchiveContext::message_retry_attempts);
+/// - then until the [message timeout](ArchiveContext::message_timeout) is over. In a listing, the timeout
 ///   begins again with each item. A replay over a response channel is two requests.
 ///
 /// A method that is called in a callback of a conductor returns an error instead.
@@ -81,12 +81,12 @@ use crate::error::{ArchiveError, Result};
 /// caller; [`aeron`](Self::aeron) is the client for it.
 ///
 /// ```no_run
-/// use rusteron_archive::{Archive, Context, ReplayParams, SourceLocation};
+/// use rusteron_archive::{Archive, ArchiveContext, ReplayParams, SourceLocation};
 /// use rusteron_client::Aeron;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let aeron = Aeron::connect(rusteron_client::Context::new()?)?;
-/// let mut context = Context::new()?;
+/// let mut context = ArchiveContext::new()?;
 /// context
 ///     .set_control_request_channel("aeron:udp?endpoint=localhost:8010")?
 ///     .set_control_response_channel("aeron:udp?endpoint=localhost:0")?;
@@ -118,7 +118,7 @@ pub struct Archive {
 /// The C structure, with its context and client.
 struct Connection {
     raw: NonNull<sys::aeron_archive_t>,
-    context: Context,
+    context: ArchiveContext,
 }
 
 // SAFETY: nothing in the C structure is tied to a thread, and there is one request at a time.
@@ -155,8 +155,8 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_connect`.
     #[doc(alias = "aeron_archive_connect")]
-    pub fn connect(aeron: &Aeron, context: Context) -> Result<Self> {
-        let mut connect = AsyncConnect::begin(aeron, context)?;
+    pub fn connect(aeron: &Aeron, context: ArchiveContext) -> Result<Self> {
+        let mut connect = AsyncArchiveConnect::begin(aeron, context)?;
         RawClient::new(aeron).wait_for(|| connect.poll())
     }
 
@@ -172,8 +172,8 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_async_connect`.
     #[doc(alias = "aeron_archive_async_connect")]
-    pub fn async_connect(aeron: &Aeron, context: Context) -> Result<AsyncConnect> {
-        AsyncConnect::begin(aeron, context)
+    pub fn async_connect(aeron: &Aeron, context: ArchiveContext) -> Result<AsyncArchiveConnect> {
+        AsyncArchiveConnect::begin(aeron, context)
     }
 
     /// # Safety
@@ -208,7 +208,7 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_get_archive_context`.
     #[doc(alias = "aeron_archive_get_archive_context")]
-    pub fn context(&self) -> &Context {
+    pub fn context(&self) -> &ArchiveContext {
         &self.connection.context
     }
 
@@ -262,11 +262,11 @@ impl Archive {
     /// recording signals in it: 0 or 1. Does not wait.
     ///
     /// The signals go to the context's
-    /// [consumer](Context::set_recording_signal_consumer), before this returns.
+    /// [consumer](ArchiveContext::set_recording_signal_consumer), before this returns.
     ///
     /// # Errors
     /// - An error that the archive reports without a request, if there is no [error
-    ///   handler](Context::set_error_handler);
+    ///   handler](ArchiveContext::set_error_handler);
     /// - [`ArchiveErrorKind::NotConnected`]: the connection was lost.
     ///
     /// Corresponds to `aeron_archive_poll_for_recording_signals`.
@@ -302,7 +302,7 @@ impl Archive {
     ///
     /// # Errors
     /// - An error that the archive reports without a request, if there is no [error
-    ///   handler](Context::set_error_handler);
+    ///   handler](ArchiveContext::set_error_handler);
     /// - [`ArchiveErrorKind::NotConnected`]: the connection was lost.
     ///
     /// Corresponds to `aeron_archive_check_for_error_response`.

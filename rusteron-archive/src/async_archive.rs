@@ -31,7 +31,7 @@ use crate::archive::{
 };
 use crate::async_archive::requests::{Answer, Expected, Requests};
 use crate::checks::{Id, NULL_VALUE, not_negative, number_of, unless_null};
-use crate::context::Context;
+use crate::context::ArchiveContext;
 use crate::error::{ArchiveError, Result};
 use crate::recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
 
@@ -46,7 +46,7 @@ type Proxy = *mut sys::aeron_archive_proxy_t;
 ///
 /// Polls do all of the work: [`poll`](Self::poll) and the poll of each request collect answers,
 /// recording signals and errors that belong to no request. Signals and such errors go to the
-/// [context's](crate::Context::set_recording_signal_consumer) handlers. The session has no timeouts
+/// [context's](crate::ArchiveContext::set_recording_signal_consumer) handlers. The session has no timeouts
 /// but the caller's. The archive keeps the answers that it cannot send yet, until the session is polled.
 ///
 /// It has the session for itself, because a request of [`Archive`] passes over the answers to others.
@@ -70,12 +70,12 @@ type Proxy = *mut sys::aeron_archive_proxy_t;
 /// [`Request::poll`].
 ///
 /// ```no_run
-/// use rusteron_archive::{Archive, AsyncArchive, Context, SourceLocation};
+/// use rusteron_archive::{Archive, AsyncArchive, ArchiveContext, SourceLocation};
 /// use rusteron_client::Aeron;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let aeron = Aeron::connect(rusteron_client::Context::new()?)?;
-/// let mut context = Context::new()?;
+/// let mut context = ArchiveContext::new()?;
 /// context
 ///     .set_control_request_channel("aeron:udp?endpoint=localhost:8010")?
 ///     .set_control_response_channel("aeron:udp?endpoint=localhost:0")?;
@@ -116,7 +116,7 @@ impl AsyncArchive {
     }
 
     /// The configuration of this session. Its message timeout and retry attempts have no effect here.
-    pub fn context(&self) -> &Context {
+    pub fn context(&self) -> &ArchiveContext {
         self.requests.archive.context()
     }
 

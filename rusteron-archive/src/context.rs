@@ -7,13 +7,14 @@ use std::thread;
 
 use rusteron_client::raw_client::RawClient;
 use rusteron_client::{Aeron, AnyIdleStrategy, Error, IdleStrategy, IdleStrategyKind, Result};
+use rusteron_core::CredentialsSupplier;
 use rusteron_core::ffi::callback::{catch, run};
 use rusteron_core::ffi::{Fallible, Retained, last_error, lock_context_init};
 use rusteron_sys as sys_client;
 use rusteron_sys::archive as sys;
 
 use crate::checks::entered;
-use crate::credentials::{self, CredentialsSupplier, Supplier};
+use crate::credentials::{self, Supplier};
 use crate::error::ArchiveError;
 use crate::events::RecordingSignal;
 use crate::events::{self, Events};
@@ -24,10 +25,10 @@ use crate::events::{self, Events};
 ///
 /// ```
 /// use std::time::Duration;
-/// use rusteron_archive::Context;
+/// use rusteron_archive::ArchiveContext;
 ///
 /// # fn main() -> Result<(), rusteron_archive::Error> {
-/// let mut context = Context::new()?;
+/// let mut context = ArchiveContext::new()?;
 /// context
 ///     .set_control_request_channel("aeron:udp?endpoint=localhost:8010")?
 ///     .set_message_timeout(Duration::from_secs(5))?;
@@ -36,7 +37,7 @@ use crate::events::{self, Events};
 /// # }
 /// ```
 #[doc(alias = "aeron_archive_context_t")]
-pub struct Context {
+pub struct ArchiveContext {
     raw: NonNull<sys::aeron_archive_context_t>,
     /// State that C has pointers to. C copies the pointers when it connects, and uses them as long
     /// as the connection exists. The connection owns this context.
@@ -76,12 +77,12 @@ unsafe impl Send for Connecting {}
 
 // SAFETY: the C structure is plain memory without ties to a thread, and the targets of its pointers
 // are `Send`.
-unsafe impl Send for Context {}
+unsafe impl Send for ArchiveContext {}
 // SAFETY: through a shared reference the structure is only read, by the getters; the queue of events
 // has a lock, and the rest is not reached at all.
-unsafe impl Sync for Context {}
+unsafe impl Sync for ArchiveContext {}
 
-impl Context {
+impl ArchiveContext {
     /// Creates a context with Aeron's defaults and the values of environment variables.
     ///
     /// # Errors
@@ -106,7 +107,10 @@ impl Context {
         })
     }
 
-    /// Sets the supplier of the credentials for connecting. The default is no credentials.
+    /// Sets the supplier of the credentials for connecting, at most 3,072 bytes. The default is no credentials.
+    ///
+    /// In the supplier, calls that would wait for a conductor return an error. A panic of the supplier, or too many bytes, ends the attempt to connect with an error, even if the archive would
+    /// accept a client without credentials. A persistent subscription fails then, and does not try again.
     ///
     /// # Errors
     /// C reports no failure of this call today.
@@ -378,7 +382,7 @@ impl Drop for Connecting {
     }
 }
 
-impl Drop for Context {
+impl Drop for ArchiveContext {
     fn drop(&mut self) {
         // SAFETY: the structure is live and not used again: a connection that uses it owns this
         // context, and has been closed before.
@@ -386,4 +390,4 @@ impl Drop for Context {
     }
 }
 
-rusteron_core::impl_debug!(Context: control_request_channel(), control_response_channel());
+rusteron_core::impl_debug!(ArchiveContext: control_request_channel(), control_response_channel());

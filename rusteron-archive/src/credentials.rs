@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::slice;
 
+use rusteron_core::CredentialsSupplier;
 use rusteron_core::error::{Error, ErrorKind, Result};
 use rusteron_core::ffi::Retained;
 use rusteron_core::ffi::callback::run;
@@ -11,45 +12,6 @@ use rusteron_sys::archive as sys;
 /// Maximum length of credentials. With the longest channel, more bytes would not fit into a
 /// request.
 pub(crate) const MAX_LENGTH: usize = 3 * 1024;
-
-/// Supplies the credentials that an archive asks a client for.
-///
-/// Only the archive's `Authenticator` interprets the bytes. At most 3,072 bytes are possible.
-///
-/// Called while connecting, on the connecting thread. In the supplier, calls that would wait for a
-/// conductor return an error. A panic, or too many bytes, ends the attempt with an error, even if
-/// the archive would accept a client without credentials. A persistent subscription fails then, and
-/// does not try again.
-///
-/// ```
-/// use rusteron_archive::{Context, CredentialsSupplier};
-///
-/// struct Token(Vec<u8>);
-///
-/// impl CredentialsSupplier for Token {
-///     fn encoded_credentials(&mut self) -> Vec<u8> {
-///         self.0.clone()
-///     }
-///
-///     fn on_challenge(&mut self, encoded_challenge: &[u8]) -> Vec<u8> {
-///         [&self.0, encoded_challenge].concat()
-///     }
-/// }
-///
-/// # fn main() -> Result<(), rusteron_archive::Error> {
-/// let mut context = Context::new()?;
-/// context.set_credentials_supplier(Token(b"admin:admin".to_vec()))?;
-/// # Ok(())
-/// # }
-/// ```
-pub trait CredentialsSupplier: Send {
-    /// Returns the credentials for the connect request. Can be called several times, until the
-    /// request has been sent.
-    fn encoded_credentials(&mut self) -> Vec<u8>;
-
-    /// Returns the answer to a challenge, if the archive does not accept the first credentials.
-    fn on_challenge(&mut self, encoded_challenge: &[u8]) -> Vec<u8>;
-}
 
 /// A supplier, and the error that kept it from supplying.
 pub(crate) struct Supplier {

@@ -145,9 +145,9 @@ rusteron_core::impl_debug!(Events);
 
 /// An event of a recording of this session.
 ///
-/// Passed to the consumer that [`Context::set_recording_signal_consumer`] sets.
+/// Passed to the consumer that [`ArchiveContext::set_recording_signal_consumer`] sets.
 ///
-/// [`Context::set_recording_signal_consumer`]: crate::Context::set_recording_signal_consumer
+/// [`ArchiveContext::set_recording_signal_consumer`]: crate::ArchiveContext::set_recording_signal_consumer
 #[doc(alias = "RecordingSignalConsumer")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -47,18 +47,17 @@ mod settings {
     use rusteron_core::ffi::{self, Fallible};
     use rusteron_sys::archive as sys;
 
-    use crate::Context;
+    use crate::ArchiveContext;
 
     include!(concat!(env!("OUT_DIR"), "/settings.rs"));
 }
 
 pub use archive::{
-    Archive, AsyncConnect, Listing, RecordingSubscriptions, Recordings, ReplayLength, ReplayParams,
-    ReplaySessionId, ReplicationParams, SourceLocation,
+    Archive, AsyncArchiveConnect, Listing, RecordingSubscriptions, Recordings, ReplayLength,
+    ReplayParams, ReplaySessionId, ReplicationParams, SourceLocation,
 };
 pub use async_archive::{AsyncArchive, Request};
-pub use context::Context;
-pub use credentials::CredentialsSupplier;
+pub use context::ArchiveContext;
 pub use error::{ArchiveError, ArchiveErrorKind, Result};
 pub use events::{RecordingSignal, RecordingSignalKind};
 pub use persistent_subscription::{
@@ -72,6 +71,8 @@ pub use replay_merge::{
     ReplayMerge, ReplayMergeBuilder, ReplayMergeCloseError, ReplayMergeError, Returned,
 };
 pub use rusteron_client::{Error, ErrorKind};
+#[doc(inline)]
+pub use rusteron_core::CredentialsSupplier;
 
 /// Misuse of handles, each with the error code of its refusal. rustdoc compiles the examples, and checks the codes
 /// when it accepts unstable features, as in `.ci/run`.
@@ -103,9 +104,9 @@ pub use rusteron_client::{Error, ErrorKind};
 /// Two threads do not share a pending connection.
 ///
 /// ```compile_fail,E0277
-/// use rusteron_archive::AsyncConnect;
+/// use rusteron_archive::AsyncArchiveConnect;
 ///
-/// fn share(connection: &AsyncConnect) {
+/// fn share(connection: &AsyncArchiveConnect) {
 ///     std::thread::scope(|scope| {
 ///         scope.spawn(|| println!("{connection:?}"));
 ///     });

@@ -26,7 +26,7 @@ use rusteron_core::threads::SharedBetweenThreads;
 use rusteron_sys::archive as sys;
 
 use crate::checks::forbid_reentry;
-use crate::context::Context;
+use crate::context::ArchiveContext;
 use crate::error::{ArchiveError, Result};
 use crate::persistent_subscription::context::{Listener, RawContext};
 use crate::persistent_subscription::events::{EINVAL, Event, OPERATION, error, exclusive_events};
@@ -104,19 +104,19 @@ pub struct MessageInfo {
 ///
 /// ```no_run
 /// use rusteron_archive::{
-///     Context, PersistentSubscription, PersistentSubscriptionContext, StartPosition,
+///     ArchiveContext, PersistentSubscription, PersistentSubscriptionContext, StartPosition,
 /// };
 /// use rusteron_client::Aeron;
 ///
-/// # fn follow(aeron: &Aeron, archive: Context) -> rusteron_archive::Result<()> {
-/// let context = PersistentSubscriptionContext::new(
+/// # fn follow(aeron: &Aeron, archive: ArchiveContext) -> rusteron_archive::Result<()> {
+/// let mut context = PersistentSubscriptionContext::new(
 ///     7,
 ///     "aeron:udp?endpoint=localhost:40123",
 ///     1001,
 ///     "aeron:udp?endpoint=localhost:0",
 ///     1002,
-/// )
-/// .start_position(StartPosition::Start);
+/// )?;
+/// context.set_start_position(StartPosition::Start)?;
 /// let mut subscription = PersistentSubscription::new(aeron, archive, context)?;
 /// loop {
 ///     subscription.poll(|message, info| println!("{}: {message:?}", info.position), 10)?;
@@ -143,7 +143,7 @@ unsafe impl Sync for PersistentSubscription where for<'a> Self: SharedBetweenThr
 /// structure.
 struct Inner {
     raw: NonNull<sys::aeron_archive_persistent_subscription_t>,
-    archive_context: Context,
+    archive_context: ArchiveContext,
     events: Retained<VecDeque<Event>>,
     listener: Option<Listener>,
     recording_id: i64,
@@ -160,16 +160,15 @@ impl PersistentSubscription {
     /// add four [counters](Self::counters), which show the state to all clients.
     ///
     /// # Errors
-    /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): a negative recording id or
-    ///   position, or a replay channel that does not go with the archive's;
-    /// - [`Client`](crate::ArchiveErrorKind::Client): a channel is not valid, or the client or the media
-    ///   driver failed.
+    /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): a replay channel that
+    ///   does not go with the archive's;
+    /// - [`Client`](crate::ArchiveErrorKind::Client): the client or the media driver failed.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_create`.
     #[doc(alias = "aeron_archive_persistent_subscription_create")]
     pub fn new(
         aeron: &Aeron,
-        mut archive_context: Context,
+        mut archive_context: ArchiveContext,
         context: PersistentSubscriptionContext,
     ) -> Result<Self> {
         forbid_reentry(OPERATION)?;

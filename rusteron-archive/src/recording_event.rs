@@ -16,7 +16,7 @@ use rusteron_core::cnc::{i32_at, i64_at};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let aeron = rusteron_client::Aeron::connect(rusteron_client::Context::new()?)?;
-/// # let archive = Archive::connect(&aeron, rusteron_archive::Context::new()?)?;
+/// # let archive = Archive::connect(&aeron, rusteron_archive::ArchiveContext::new()?)?;
 /// // What the archive is configured with.
 /// let channel = "aeron:udp?control-mode=dynamic|control=localhost:8030|endpoint=localhost:0";
 /// let mut subscription = archive.aeron().add_subscription(channel, 30)?;

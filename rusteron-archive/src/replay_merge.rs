@@ -40,7 +40,7 @@ use crate::error::{ArchiveError, ArchiveErrorKind, Result};
 ///
 /// The merge needs the session with the archive for itself, and takes ownership of it.
 /// [`into_parts`](Self::into_parts) returns the session. The polls of the merge pass signals of the
-/// session's recordings to the [consumer](crate::Context::set_recording_signal_consumer).
+/// session's recordings to the [consumer](crate::ArchiveContext::set_recording_signal_consumer).
 ///
 /// A merge can be moved to another thread, and one thread uses it at a time. Neither creating nor
 /// polling it waits for an answer of the archive. Polls do not do the work of a client without a

@@ -269,7 +269,7 @@ mod forks {
     }
 
     fn driver_invoker() -> ExitCode {
-        let mut context = rusteron_media_driver::Context::new().expect("a context");
+        let mut context = rusteron_media_driver::DriverContext::new().expect("a context");
         context.set_threading_mode(rusteron_media_driver::ThreadingMode::Invoker).expect("a mode");
         let mut driver = DriverInvoker::launch_embedded(context).expect("a driver");
         driver.do_work().expect("work");

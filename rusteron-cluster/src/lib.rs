@@ -32,7 +32,7 @@
 //!   that were offered after the old leader failed, before its failure was noticed.
 //! - **A new session can vanish**: the cluster answers a connect request when the session is
 //!   appended, not when it is committed. The next leader may not know the session. The client then
-//!   closes with [`CloseCause::NoNewLeader`].
+//!   closes with [`ClusterCloseCause::NoNewLeader`].
 //! - **A restart of the whole cluster** ends all sessions.
 //! - **Sessions over IPC** end with their leader, which runs on the same media driver.
 //!
@@ -143,11 +143,13 @@ mod settings;
 mod stream;
 
 pub use client::{
-    AdminRequestType, AdminResponseCode, AsyncConnect, CloseCause, ClusterClient, ClusterContext,
-    ClusterEgress, ClusterState, ConnectState, CredentialsSupplier, Egress, EgressAdapter,
-    EventCode, Ingress, IngressClaim, IngressEndpoints, JoinError, SessionHeader,
+    AdminRequestType, AdminResponseCode, AsyncClusterConnect, ClusterClient, ClusterCloseCause,
+    ClusterContext, ClusterEgress, ClusterState, ConnectState, Egress, EgressAdapter, EventCode,
+    Ingress, IngressClaim, IngressEndpoints, JoinError, SessionHeader,
 };
 pub use error::{ClusterError, ClusterErrorKind, Result};
+#[doc(inline)]
+pub use rusteron_core::CredentialsSupplier;
 #[cfg(feature = "service")]
 pub use service::mark_file;
 #[cfg(feature = "service")]

@@ -17,7 +17,8 @@ pub(crate) type Parsed<T> = std::result::Result<T, String>;
 
 /// Makes a context from the table of its settings: the structure, Aeron's defaults, setters, getters
 /// and `from_env`. A setting has the name of its setter, its own name, its kind, its default, and
-/// maybe a variable with a parser. The first block has fields without a plain setter and getter.
+/// maybe a variable with a parser and a check of its values. The first block has fields without a
+/// plain setter and getter.
 macro_rules! settings {
     (
         $(#[$attribute:meta])*
@@ -26,7 +27,7 @@ macro_rules! settings {
         $(
             $(#[$doc:meta])*
             $set:ident, $get:ident: $kind:ident $(($type:ty))? = $default:expr
-                $(, $name:literal => $parse:expr)?;
+                $(, $name:literal => $parse:expr)? $(, check $check:expr)?;
         )+
     ) => {
         $(#[$attribute])*
@@ -71,6 +72,7 @@ macro_rules! settings {
                         $crate::settings::invalid($name, &value, &accepted)
                     })?;
                 })?)+
+                $($(($check)(stringify!($get), &context.$get)?;)?)+
                 Ok(context)
             }
 
@@ -82,9 +84,12 @@ macro_rules! settings {
                 pub fn $set(
                     &mut self,
                     value: $crate::settings::argument!($kind $(($type))?),
-                ) -> &mut Self {
-                    self.$get = $crate::settings::stored!($kind, value);
-                    self
+                ) -> $crate::error::Result<&mut Self> {
+                    let value: $crate::settings::field!($kind $(($type))?) =
+                        $crate::settings::stored!($kind, value);
+                    $(($check)(stringify!($get), &value)?;)?
+                    self.$get = value;
+                    Ok(self)
                 }
 
                 #[doc = concat!(
@@ -170,17 +175,15 @@ pub(crate) fn invalid(name: &str, value: &OsStr, accepted: &str) -> ClusterError
     ClusterError::invalid(format!("{name}={}: {accepted}", value.to_string_lossy()))
 }
 
-/// Refuses a value outside its range.
+/// Returns the check of a setting that refuses a value outside a range.
 #[cfg(feature = "service")]
-pub(crate) fn check<T: PartialOrd + Display>(
-    name: &str,
-    value: T,
-    range: &RangeInclusive<T>,
-) -> crate::error::Result<()> {
-    if range.contains(&value) {
-        return Ok(());
+pub(crate) fn within<T: PartialOrd + Display>(
+    range: RangeInclusive<T>,
+) -> impl Fn(&str, &T) -> crate::error::Result<()> {
+    move |name, value| match range.contains(value) {
+        true => Ok(()),
+        false => Err(ClusterError::invalid(format!("{name}={value}: {}", accepted(&range)))),
     }
-    Err(ClusterError::invalid(format!("{name}={value}: {}", accepted(range))))
 }
 
 fn accepted<T: Display>(range: &RangeInclusive<T>) -> String {

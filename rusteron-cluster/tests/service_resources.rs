@@ -75,9 +75,13 @@ fn hundred_containers_leak_nothing() {
         let mut context = ServiceContext::new();
         context
             .set_aeron_dir(driver.aeron_dir())
+            .unwrap()
             .set_cluster_dir(dir.path())
+            .unwrap()
             .set_service_stream_id(to_service)
-            .set_consensus_module_stream_id(from_service);
+            .unwrap()
+            .set_consensus_module_stream_id(from_service)
+            .unwrap();
         let container = ServiceContainer::launch(context, Echo).expect("a container");
         module.await_recovery();
         module.lead();

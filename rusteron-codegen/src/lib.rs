@@ -10,7 +10,7 @@
 //!
 //! A build script calls [`generate`]. The module that includes the result provides the names that the text uses:
 //!
-//! - `Context`, with `fn as_ptr(&self) -> *mut aeron_..._context_t`, valid as long as the value lives, and for retained
+//! - the context, with `fn as_ptr(&self) -> *mut aeron_..._context_t`, valid as long as the value lives, and for retained
 //!   texts `fn retain(&mut self, value: CString) -> *const c_char`, which keeps each until the C context is closed;
 //! - `sys`, the raw bindings, and `ffi`, the conversions `c_string`, `c_path`, `nanos`, `millis`, `lossy` and `path`;
 //! - `Fallible`, whose `into_result` makes an error of a negative number, and `Result`;
@@ -33,7 +33,7 @@ pub use table::Table;
 
 /// Writes what the table `settings.txt` of a crate says into `OUT_DIR`, for its build script:
 ///
-/// - `settings.rs`: the methods of `Context`, and the macro `for_each_setting`;
+/// - `settings.rs`: the methods of the type `context`, and the macro `for_each_setting`;
 /// - `variables.rs`: the elements of an array of `Setting`;
 /// - `coverage.rs`: for tests, a pair of `&[&str]`: the functions of the C header, and those that the methods call.
 ///
@@ -42,7 +42,7 @@ pub use table::Table;
 /// # Errors
 /// All mistakes in the table; files that cannot be read or written; if this is no build script of a package that depends
 /// on `rusteron-sys` directly.
-pub fn generate(prefix: &str, header: &str) -> Result<(), String> {
+pub fn generate(context: &str, prefix: &str, header: &str) -> Result<(), String> {
     let table_path = Path::new("settings.txt");
     let header_path = find_header(header)?;
     for path in [table_path, &*header_path] {
@@ -51,11 +51,11 @@ pub fn generate(prefix: &str, header: &str) -> Result<(), String> {
     let table = Table::parse(&read(table_path)?)
         .map_err(|problems| format!("settings.txt:\n{problems}"))?;
     let declared = header::declared(&read(&header_path)?);
-    let (methods, wrapped) = methods::methods(&table, prefix);
+    let (methods, wrapped) = methods::methods(&table, context, prefix);
     let crate_name = variable("CARGO_PKG_NAME")?.replace('-', "_");
     let out = PathBuf::from(variable("OUT_DIR")?);
     for (name, text) in [
-        ("settings.rs", methods + "\n" + &lists::macro_of_settings(&table, &crate_name)),
+        ("settings.rs", methods + "\n" + &lists::macro_of_settings(&table, context, &crate_name)),
         ("variables.rs", lists::settings(&table)),
         ("coverage.rs", format!("(&{declared:?}, &{wrapped:?})\n")),
     ] {

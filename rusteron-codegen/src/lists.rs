@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::table::{Kind, Setting, Table, Values, bytes, nanos};
 
 /// Returns the macro `for_each_setting` of a crate, which calls another macro with all settings.
-pub(crate) fn macro_of_settings(table: &Table, crate_name: &str) -> String {
+pub(crate) fn macro_of_settings(table: &Table, context: &str, crate_name: &str) -> String {
     let mut rows = String::new();
     let first = table.0.first().map_or("", Setting::rust_name);
     for setting in table.0.iter().filter(|setting| setting.is_generated()) {
@@ -21,7 +21,7 @@ pub(crate) fn macro_of_settings(table: &Table, crate_name: &str) -> String {
         let _ = writeln!(rows, "            ({language} {kind} {name} set_{name})");
     }
     format!(
-        "/// Calls a macro with every setting of [`Context`] that has one value, for programs that set settings by name.\n\
+        "/// Calls a macro with every setting of [`{context}`] that has one value, for programs that set settings by name.\n\
          ///\n\
          /// A row such as `(any value mtu_length set_mtu_length)` has `any`, or `rust` for a setting that only Rust's\n\
          /// callers can use; the setter's argument: `text` for `&str`, `path` for `&Path`, `choice` if the getter returns\n\

@@ -9,14 +9,14 @@ const GET: &str = "`as_ptr` points to a live context, which C only reads here.";
 const VALID: &str =
     "C's string stays as it is until a setter, which needs `&mut self`, or the end of the context.";
 
-/// Returns the `impl` block of `Context`, and the functions of C that it calls. `prefix` is that of the C functions, such
-/// as `aeron_context`.
-pub(crate) fn methods(table: &Table, prefix: &str) -> (String, Vec<String>) {
+/// Returns the `impl` block of the type `context`, and the functions of C that it calls. `prefix` is that of the C
+/// functions, such as `aeron_context`.
+pub(crate) fn methods(table: &Table, context: &str, prefix: &str) -> (String, Vec<String>) {
     let mut functions = Vec::new();
     // C's types differ between settings, and conversions are written for all of them.
-    let mut out =
-        "#[allow(clippy::unnecessary_cast, clippy::useless_conversion)]\nimpl Context {\n"
-            .to_owned();
+    let mut out = format!(
+        "#[allow(clippy::unnecessary_cast, clippy::useless_conversion)]\nimpl {context} {{\n"
+    );
     for setting in table.0.iter().filter(|setting| setting.is_generated()) {
         if !setting.setter_by_hand {
             let function =
@@ -204,7 +204,7 @@ mod tests {
     /// The signature and the lines of a method of a setting.
     fn methods_of(row: &str) -> String {
         let table = Table::parse(&format!("{row}\n  Text.")).expect("a table");
-        methods(&table, "tiny").0.replace("\n        ", " ")
+        methods(&table, "Context", "tiny").0.replace("\n        ", " ")
     }
 
     #[test]

@@ -21,6 +21,7 @@
 pub mod agent;
 pub mod channel;
 pub mod cnc;
+mod credentials;
 pub mod error;
 pub mod ffi;
 pub mod idle;
@@ -32,6 +33,7 @@ pub mod scan;
 pub mod threads;
 mod version;
 
+pub use credentials::CredentialsSupplier;
 pub use error::{Error, ErrorKind, Result};
 pub use nearest::nearest;
 pub use properties::{load_properties, load_properties_file};

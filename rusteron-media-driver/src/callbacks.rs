@@ -6,7 +6,7 @@ use rusteron_core::Result;
 use rusteron_core::ffi::{self, Fallible, Retained};
 use rusteron_sys::driver as sys;
 
-use crate::Context;
+use crate::DriverContext;
 
 pub(crate) type TerminationHook = dyn FnMut() + Send;
 pub(crate) type TerminationValidator = dyn FnMut(&[u8]) -> bool + Send;
@@ -22,7 +22,7 @@ pub(crate) struct Callbacks {
     agent_start: Option<Retained<AgentStart>>,
 }
 
-impl Context {
+impl DriverContext {
     /// Sets the hook for requests to end the driver. It is called if the
     /// [validator](Self::set_termination_validator) accepts the request.
     ///
@@ -39,11 +39,11 @@ impl Context {
     ///
     /// ```
     /// use std::sync::mpsc;
-    /// use rusteron_media_driver::{Context, MediaDriver, request_driver_termination};
+    /// use rusteron_media_driver::{DriverContext, MediaDriver, request_driver_termination};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let (stop, stopped) = mpsc::channel();
-    /// let mut context = Context::new()?;
+    /// let mut context = DriverContext::new()?;
     /// context
     ///     .set_termination_validator(|token| token == b"secret")?
     ///     .set_termination_hook(move || stop.send(()).unwrap_or(()))?;

@@ -9,21 +9,21 @@ use rusteron_core::ffi::{self, Fallible};
 use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
-use crate::context::Context;
+use crate::context::DriverContext;
 use crate::settings::Setting;
 use crate::strategy::NameResolver;
 
-impl Context {
+impl DriverContext {
     /// Checks the settings. A launch does the same first.
     ///
     /// A launch can fail for other reasons: a directory in use, an address in use, socket buffers
     /// that the operating system does not grant, CPUs that the process may not use.
     ///
     /// ```
-    /// use rusteron_media_driver::Context;
+    /// use rusteron_media_driver::DriverContext;
     ///
     /// # fn main() -> Result<(), rusteron_media_driver::Error> {
-    /// let mut context = Context::new()?;
+    /// let mut context = DriverContext::new()?;
     /// context.set_term_buffer_length(100)?.set_mtu_length(1400)?;
     /// let error = context.check().unwrap_err();
     /// assert_eq!(
@@ -55,7 +55,7 @@ impl Context {
     }
 }
 
-fn strategies(context: &Context) -> Vec<String> {
+fn strategies(context: &DriverContext) -> Vec<String> {
     let unset = context
         .unset_idle_strategy()
         .map(|setting| format!("{setting}: unset, because its setter failed"));
@@ -76,7 +76,7 @@ fn title(name: &str) -> String {
     setting.map_or_else(|| name.to_owned(), Setting::title)
 }
 
-fn vectors(context: &Context) -> Option<String> {
+fn vectors(context: &DriverContext) -> Option<String> {
     let messages = context.datagrams_per_send();
     let capacity = context.sender_io_vector_capacity();
     (messages > capacity).then(|| {
@@ -87,7 +87,7 @@ fn vectors(context: &Context) -> Option<String> {
 }
 
 /// Checks the timeouts that have to be longer than others.
-fn timeouts(context: &Context) -> Vec<String> {
+fn timeouts(context: &DriverContext) -> Vec<String> {
     type Timeout = (&'static str, Option<Duration>);
     let timer = ("timer_interval", Some(context.timer_interval()));
     let liveness = ("client_liveness_timeout", Some(context.client_liveness_timeout()));
@@ -111,7 +111,7 @@ fn timeouts(context: &Context) -> Vec<String> {
 }
 
 /// Checks the arguments of the interceptor `fixed-loss`, with which C would leave a driver half made.
-fn fixed_loss(context: &Context) -> Option<String> {
+fn fixed_loss(context: &DriverContext) -> Option<String> {
     // SAFETY: the context is live and not used by a driver.
     let checked = unsafe { sys::rusteron_driver_context_check_fixed_loss(context.as_ptr()) };
     checked.into_result().err().map(|_| {
@@ -121,7 +121,7 @@ fn fixed_loss(context: &Context) -> Option<String> {
 }
 
 /// Checks the CPUs of threads: C indexes tables of the machine's CPUs with the numbers.
-fn cpus(context: &Context) -> Vec<String> {
+fn cpus(context: &DriverContext) -> Vec<String> {
     let offsets = context.thread_affinity_use_cpuset_offsets();
     let last = if offsets { i32::from(u8::MAX) } else { last_cpu() };
     let problem = |(agent, cpu): (&str, i32)| {
@@ -139,7 +139,7 @@ fn last_cpu() -> i32 {
     last.unwrap_or(i32::from(u8::MAX)).min(i32::from(u8::MAX))
 }
 
-fn resolver(context: &Context) -> Option<String> {
+fn resolver(context: &DriverContext) -> Option<String> {
     let (name, interface) = (context.resolver_name(), context.resolver_interface());
     for (setting, value) in [("resolver_name", &name), ("resolver_interface", &interface)] {
         // C reads the length of a text without checking that there is one.

@@ -24,17 +24,17 @@ use crate::term_cleaning::TermCleaning;
 /// invalid values.
 ///
 /// ```
-/// use rusteron_media_driver::{Context, ThreadingMode};
+/// use rusteron_media_driver::{DriverContext, ThreadingMode};
 ///
 /// # fn main() -> Result<(), rusteron_media_driver::Error> {
-/// let mut context = Context::new()?;
+/// let mut context = DriverContext::new()?;
 /// context.set_threading_mode(ThreadingMode::Shared)?.set_ipc_term_buffer_length(1 << 20)?;
 /// assert_eq!(context.ipc_term_buffer_length(), 1 << 20);
 /// # Ok(())
 /// # }
 /// ```
 #[doc(alias = "aeron_driver_context_t")]
-pub struct Context {
+pub struct DriverContext {
     raw: NonNull<sys::aeron_driver_context_t>,
     pub(crate) retained: RetainedState,
     /// Set until the launch, which makes one function of this hook and the CPU affinity.
@@ -56,12 +56,12 @@ pub(crate) struct RetainedState {
 
 // SAFETY: the C structure is plain memory without ties to a thread, and the handlers, to which it
 // has pointers, are `Send`.
-unsafe impl Send for Context {}
+unsafe impl Send for DriverContext {}
 // SAFETY: through a shared reference the structure is only read, by the getters, and the handlers
 // are not reached at all.
-unsafe impl Sync for Context {}
+unsafe impl Sync for DriverContext {}
 
-impl Context {
+impl DriverContext {
     /// Creates a context with Aeron's defaults and the values of the `AERON_*` environment
     /// variables.
     ///
@@ -139,7 +139,7 @@ impl Context {
     }
 }
 
-impl Drop for Context {
+impl Drop for DriverContext {
     /// Reached only if no driver ran. Then the directory belongs to another driver, and C would
     /// delete it here.
     fn drop(&mut self) {
@@ -150,4 +150,4 @@ impl Drop for Context {
     }
 }
 
-rusteron_core::impl_debug!(Context: dir(), threading_mode());
+rusteron_core::impl_debug!(DriverContext: dir(), threading_mode());

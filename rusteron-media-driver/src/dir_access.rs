@@ -7,10 +7,10 @@ use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
 use crate::enumerations::named;
-use crate::{Context, environment};
+use crate::{DriverContext, environment};
 
 named! {
-    /// Access of users to a driver's directory, for [`Context::set_dir_access`] and for the option
+    /// Access of users to a driver's directory, for [`DriverContext::set_dir_access`] and for the option
     /// `--dir-access` of the program `media_driver`.
     ///
     /// A process that may use the directory can read and forge all messages of the driver's streams, and can end the
@@ -31,7 +31,7 @@ named! {
     Umask = "umask", rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_UMASK;
 }
 
-impl Context {
+impl DriverContext {
     /// Sets who may use the driver's directory. The default is [`DirAccess::Private`].
     ///
     /// The driver sets the modes of the directory and of all files in it. The umask of the process is not altered,

@@ -9,7 +9,7 @@ use rusteron_core::cnc::CncFile;
 use rusteron_core::ffi::Fallible;
 use rusteron_sys::driver as sys;
 
-use crate::context::Context;
+use crate::context::DriverContext;
 use crate::launch::Running;
 
 /// A media driver whose main agent the application invokes in a loop of its own, until it is dropped.
@@ -19,7 +19,7 @@ use crate::launch::Running;
 /// is the conductor; sender and receiver have their own threads.
 ///
 /// Between two invocations the agent does nothing: no message is sent or received, and no client is
-/// answered. After the [driver timeout](Context::driver_timeout), clients consider the driver dead.
+/// answered. After the [driver timeout](DriverContext::driver_timeout), clients consider the driver dead.
 /// A loop with other work must come around much sooner. A blocking call of a client on the same
 /// thread waits for the driver, which waits for the call to end. Clients without a conductor thread
 /// (`set_use_conductor_agent_invoker`) and polled registrations work in such a loop.
@@ -30,16 +30,16 @@ use crate::launch::Running;
 ///
 /// ```
 /// use std::time::Duration;
-/// use rusteron_client::{Aeron, Context as ClientContext};
-/// use rusteron_media_driver::{Context, DriverInvoker, ThreadingMode};
+/// use rusteron_client::{Aeron, Context};
+/// use rusteron_media_driver::{DriverContext, DriverInvoker, ThreadingMode};
 ///
 /// # fn main() -> Result<(), rusteron_media_driver::Error> {
-/// let mut context = Context::new()?;
+/// let mut context = DriverContext::new()?;
 /// context.set_threading_mode(ThreadingMode::Invoker)?;
 /// let mut driver = DriverInvoker::launch_embedded(context)?;
 /// driver.do_work()?;
 ///
-/// let mut context = ClientContext::new()?;
+/// let mut context = Context::new()?;
 /// context.set_dir(driver.aeron_dir())?.set_use_conductor_agent_invoker(true)?;
 /// let aeron = Aeron::connect(context)?;
 /// let mut adding = aeron.async_add_publication("aeron:ipc", 1001)?;
@@ -64,7 +64,7 @@ pub struct DriverInvoker {
 
 impl DriverInvoker {
     /// Launches a driver with the context's settings, in the context's directory. CPU affinity and
-    /// [`set_agent_on_start`](Context::set_agent_on_start) apply to this thread as the thread of
+    /// [`set_agent_on_start`](DriverContext::set_agent_on_start) apply to this thread as the thread of
     /// the main agent.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ impl DriverInvoker {
     ///
     /// Corresponds to `aeron_driver_init` and `aeron_driver_start` with a manual main loop.
     #[doc(alias("aeron_driver_init", "aeron_driver_start"))]
-    pub fn launch(context: Context) -> Result<Self> {
+    pub fn launch(context: DriverContext) -> Result<Self> {
         launch(context, false)
     }
 
@@ -82,7 +82,7 @@ impl DriverInvoker {
     ///
     /// # Errors
     /// As for [`launch`](Self::launch).
-    pub fn launch_embedded(context: Context) -> Result<Self> {
+    pub fn launch_embedded(context: DriverContext) -> Result<Self> {
         launch(context, true)
     }
 
@@ -126,7 +126,7 @@ impl DriverInvoker {
     ///
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) or [`Other`](crate::ErrorKind::Other) if the
-    /// directory is to be deleted ([`dir_delete_on_shutdown`](Context::dir_delete_on_shutdown)) and
+    /// directory is to be deleted ([`dir_delete_on_shutdown`](DriverContext::dir_delete_on_shutdown)) and
     /// cannot be deleted. Others if a thread cannot be joined; the driver's memory is then leaked
     /// to the thread.
     ///
@@ -162,7 +162,7 @@ impl Agent for DriverInvoker {
     }
 }
 
-fn launch(context: Context, is_embedded: bool) -> Result<DriverInvoker> {
+fn launch(context: DriverContext, is_embedded: bool) -> Result<DriverInvoker> {
     Ok(DriverInvoker { running: Running::launch(context, is_embedded, true)?, conductor_due_ns: 0 })
 }
 

@@ -9,13 +9,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rusteron_core::Result;
 
-use crate::Context;
+use crate::DriverContext;
 
 /// Memory that is a file system, where the operating system has one.
 const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Sets a directory that no other driver has. The directory is deleted with the driver.
-pub(crate) fn choose(context: &mut Context) -> Result<()> {
+pub(crate) fn choose(context: &mut DriverContext) -> Result<()> {
     context.set_dir(unique())?.set_dir_warn_if_exists(false)?.set_dir_delete_on_shutdown(true)?;
     Ok(())
 }

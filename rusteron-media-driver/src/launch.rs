@@ -26,7 +26,7 @@ use rusteron_core::ffi::{self, Fallible, ForkGuard, PerProcess, Process, last_er
 use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
-use crate::context::Context;
+use crate::context::DriverContext;
 use crate::takeover::Takeover;
 use crate::{dir_access, embedded_dir};
 
@@ -41,7 +41,7 @@ pub(crate) struct Running {
     /// them, nor seems to be the driver.
     fork_guards: Vec<ForkGuard>,
     /// `None` once the driver is closed.
-    context: Option<Context>,
+    context: Option<DriverContext>,
     /// Absolute, so that it stays the same when the process changes its working directory.
     dir: PathBuf,
     /// Set if no other driver can have a directory of this name.
@@ -58,7 +58,7 @@ impl Running {
     /// Launches a driver. An embedded driver gets a directory of its own, which is deleted if the launch fails. With a
     /// manual main loop, the main agent gets no thread.
     pub(crate) fn launch(
-        mut context: Context,
+        mut context: DriverContext,
         is_embedded: bool,
         manual_main_loop: bool,
     ) -> Result<Self> {
@@ -80,7 +80,7 @@ impl Running {
     }
 
     /// Checks the settings and makes the driver's files.
-    fn init(mut context: Context, is_embedded: bool) -> Result<Self> {
+    fn init(mut context: DriverContext, is_embedded: bool) -> Result<Self> {
         let dir = std::path::absolute(context.dir())
             .map_err(|error| Error::new(ErrorKind::Io(error.kind()), format!("dir: {error}")))?;
         context.set_dir(&dir)?;
@@ -197,7 +197,7 @@ impl Drop for Running {
 }
 
 /// Keeps forked children from the files that an initialised driver has mapped.
-fn fork_guards(context: &Context) -> Vec<ForkGuard> {
+fn fork_guards(context: &DriverContext) -> Vec<ForkGuard> {
     let (mut addresses, mut lengths) = ([ptr::null_mut(); 2], [0; 2]);
     // SAFETY: the context is live, and the function fills in two of each.
     unsafe {
@@ -214,7 +214,7 @@ fn fork_guards(context: &Context) -> Vec<ForkGuard> {
 }
 
 /// Replaces settings that Aeron's own functions would handle wrongly.
-fn replace_settings(context: &Context) {
+fn replace_settings(context: &DriverContext) {
     let lock = ffi::lock_context_init();
     // SAFETY: the context is live and not yet used by a driver; the lock keeps others from making
     // contexts, in which C writes to the static bindings that are copied for the resolver.
@@ -229,7 +229,7 @@ fn replace_settings(context: &Context) {
 ///
 /// Without any of these settings there is nothing to resolve, but C would fail where `/sys` cannot
 /// be read.
-fn apply_affinity(context: &Context) -> Result<()> {
+fn apply_affinity(context: &DriverContext) -> Result<()> {
     let is_of_interest = context.has_cpu_affinity()
         || context.thread_affinity_use_cpuset_offsets()
         || context.thread_affinity_fail_on_validation_errors();
@@ -290,7 +290,7 @@ fn is_leftover(entry: &fs::DirEntry) -> bool {
         && fs::read_dir(entry.path()).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-fn init(context: &Context) -> Result<NonNull<sys::aeron_driver_t>> {
+fn init(context: &DriverContext) -> Result<NonNull<sys::aeron_driver_t>> {
     // Drivers share the state of a random number generator, which the first driver initialises.
     static INITIALISING: PerProcess<Mutex<()>> = PerProcess::new();
     let _one_at_a_time = INITIALISING.lock().unwrap_or_else(PoisonError::into_inner);

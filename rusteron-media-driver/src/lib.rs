@@ -8,11 +8,7 @@
 //! [`MediaDriver::launch`] starts the driver's own threads: four for [`ThreadingMode::Dedicated`],
 //! three for [`ThreadingMode::SharedNetwork`], one for [`ThreadingMode::Shared`]. Dropping the
 //! [`MediaDriver`] ends and joins them. A [`DriverInvoker`] leaves the main agent to the caller's
-//! loop. A driver's callbacks (hooks of a [`Context`]) run on its threads.
-//!
-//! # Names
-//! `Context` is the driver's here and the client's in `rusteron_client`. A program with glob
-//! imports of both crates has to name the context that it means.
+//! loop. A driver's callbacks (hooks of a [`DriverContext`]) run on its threads.
 //!
 //! # Blocking
 //! Launching creates the driver's files, of about 50 MB by default, and waits for them. Dropping
@@ -21,7 +17,7 @@
 //! # Access
 //! A driver's directory is private to the user of its process: directories have the mode 0700, files 0600. Aeron's own
 //! drivers leave the modes to the umask; usually all users can then read all messages. Clients and tools of other users
-//! need [`set_dir_access`](Context::set_dir_access): [`DirAccess::Group`] lets a group in, and [`DirAccess::Umask`] does
+//! need [`set_dir_access`](DriverContext::set_dir_access): [`DirAccess::Group`] lets a group in, and [`DirAccess::Umask`] does
 //! as Aeron does.
 //!
 //! # Shared memory
@@ -34,7 +30,7 @@
 //! can be a publisher, the driver, or a subscriber that polls an empty stream, because a poll reads
 //! where the next message will be. Rust code cannot turn the signal into an error.
 //!
-//! With [`set_term_buffer_sparse_file(false)`](Context::set_term_buffer_sparse_file) each log buffer takes
+//! With [`set_term_buffer_sparse_file(false)`](DriverContext::set_term_buffer_sparse_file) each log buffer takes
 //! its space when it is added, or is refused. The presets [`Embedded`](Preset::Embedded), whose log buffers
 //! are small, and [`LowLatency`](Preset::LowLatency) have this setting. Without a preset it is not the
 //! default: an IPC publication would take 192 MiB at once, and adding it 0.1 s. Channels
@@ -47,10 +43,10 @@
 //! replaces the remains of a dead driver.
 //!
 //! ```
-//! use rusteron_media_driver::{Context, MediaDriver, ThreadingMode};
+//! use rusteron_media_driver::{DriverContext, MediaDriver, ThreadingMode};
 //!
 //! # fn main() -> Result<(), rusteron_media_driver::Error> {
-//! let mut context = Context::new()?;
+//! let mut context = DriverContext::new()?;
 //! context.set_threading_mode(ThreadingMode::Shared)?;
 //! let driver = MediaDriver::launch_embedded_with(context)?;
 //! let dir = driver.aeron_dir().to_owned();
@@ -80,7 +76,7 @@ mod strategy;
 mod takeover;
 mod term_cleaning;
 
-pub use context::Context;
+pub use context::DriverContext;
 pub use dir_access::DirAccess;
 pub use driver_invoker::DriverInvoker;
 pub use enumerations::{InferableBoolean, ThreadNaming, ThreadingMode};

@@ -7,16 +7,16 @@ use rusteron_core::ffi::Fallible;
 use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
-use crate::Context;
+use crate::DriverContext;
 use crate::enumerations::named;
 
 /// Rates at which a driver deliberately loses datagrams that pass its sockets.
 ///
 /// ```
-/// use rusteron_media_driver::{Context, Loss};
+/// use rusteron_media_driver::{DriverContext, Loss};
 ///
 /// # fn main() -> Result<(), rusteron_media_driver::Error> {
-/// let mut context = Context::new()?;
+/// let mut context = DriverContext::new()?;
 /// // Every twentieth datagram of messages, and every hundredth status message and NAK.
 /// context.set_receive_loss(Some(Loss { data_rate: 0.05, control_rate: 0.01, seed: 1 }))?;
 /// # Ok(())
@@ -79,7 +79,7 @@ impl Drop for RetainedLoss {
     }
 }
 
-impl Context {
+impl DriverContext {
     /// Makes the driver lose a share of the datagrams on the channels of its publications, sent and
     /// received, for tests.
     ///

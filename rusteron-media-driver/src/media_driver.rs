@@ -8,7 +8,7 @@ use rusteron_core::idle::IdleStrategyKind;
 use rusteron_core::{Error, ErrorKind, Result};
 
 use crate::ThreadingMode;
-use crate::context::Context;
+use crate::context::DriverContext;
 use crate::launch::Running;
 
 /// A media driver that runs on its own threads in this process, until it is dropped.
@@ -36,7 +36,7 @@ impl MediaDriver {
     ///
     /// A relative directory is resolved now; changing the working directory later has no effect.
     /// The directory of a driver that died is replaced. A directory with other files is refused,
-    /// unless [`dir_delete_on_start`](Context::dir_delete_on_start) is set. That setting deletes
+    /// unless [`dir_delete_on_start`](DriverContext::dir_delete_on_start) is set. That setting deletes
     /// any content, even the directory of a running driver.
     ///
     /// If the launch fails, nothing is deleted, because another driver may have started in the
@@ -62,7 +62,7 @@ impl MediaDriver {
     ///
     /// Corresponds to `aeron_driver_init` and `aeron_driver_start`.
     #[doc(alias("aeron_driver_init", "aeron_driver_start"))]
-    pub fn launch(context: Context) -> Result<Self> {
+    pub fn launch(context: DriverContext) -> Result<Self> {
         launch(context, false)
     }
 
@@ -78,7 +78,7 @@ impl MediaDriver {
     /// # Errors
     /// As for [`launch`](Self::launch).
     pub fn launch_embedded() -> Result<Self> {
-        let mut context = Context::new()?;
+        let mut context = DriverContext::new()?;
         context
             .set_threading_mode(ThreadingMode::Shared)?
             .set_shared_idle_strategy(IdleStrategyKind::Backoff)?;
@@ -90,7 +90,7 @@ impl MediaDriver {
     ///
     /// # Errors
     /// As for [`launch`](Self::launch).
-    pub fn launch_embedded_with(context: Context) -> Result<Self> {
+    pub fn launch_embedded_with(context: DriverContext) -> Result<Self> {
         launch(context, true)
     }
 
@@ -150,7 +150,7 @@ impl MediaDriver {
 
 /// Returns whether a media driver is using a directory: its files are there, and its last heartbeat
 /// is within the timeout. The timeout is usually the [driver
-/// timeout](crate::Context::driver_timeout), 10 s.
+/// timeout](crate::DriverContext::driver_timeout), 10 s.
 ///
 /// A driver that was closed is not active. A driver that was killed stays active until the timeout
 /// is over, unless its process has [provably ended](rusteron_core::cnc::CncFile::has_died). Files of
@@ -189,7 +189,7 @@ pub fn is_driver_active(dir: impl AsRef<Path>, timeout: Duration) -> Result<bool
     }
 }
 
-fn launch(context: Context, is_embedded: bool) -> Result<MediaDriver> {
+fn launch(context: DriverContext, is_embedded: bool) -> Result<MediaDriver> {
     if context.threading_mode() == ThreadingMode::Invoker {
         let message = "threading_mode: Invoker has no threads to launch; see DriverInvoker";
         return Err(Error::new(ErrorKind::InvalidArgument, message));

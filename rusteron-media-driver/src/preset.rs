@@ -6,10 +6,10 @@ use std::fs;
 use rusteron_core::Result;
 
 use crate::enumerations::named;
-use crate::{Context, Setting};
+use crate::{DriverContext, Setting};
 
 named! {
-    /// A set of settings to start from, for [`Context::with_preset`] and for the option `--preset` of the
+    /// A set of settings to start from, for [`DriverContext::with_preset`] and for the option `--preset` of the
     /// program `media_driver`.
     ///
     /// Settings that a preset does not name keep Aeron's default or the value from the environment.
@@ -18,14 +18,14 @@ named! {
     ///
     /// | setting | Aeron's default | `LowLatency` | `Shared` | `Embedded` |
     /// |---|---|---|---|---|
-    /// | [`threading_mode`](Context::set_threading_mode) | dedicated | dedicated | shared | shared |
+    /// | [`threading_mode`](DriverContext::set_threading_mode) | dedicated | dedicated | shared | shared |
     /// | idle strategy of conductor | backoff | yielding | (not used) | (not used) |
     /// | idle strategies of sender and receiver | backoff | no-op | (not used) | (not used) |
-    /// | [`shared_idle_strategy`](Context::set_shared_idle_strategy) | backoff | (not used) | backoff | backoff |
-    /// | [`term_buffer_sparse_file`](Context::set_term_buffer_sparse_file) | yes | no | yes | no |
-    /// | [`term_buffer_length`](Context::set_term_buffer_length) | 16 MiB | 16 MiB | 16 MiB | 1 MiB |
-    /// | [`ipc_term_buffer_length`](Context::set_ipc_term_buffer_length) | 64 MiB | 64 MiB | 64 MiB | 1 MiB |
-    /// | [`timer_interval`](Context::set_timer_interval) | 1 s | 1 s | 1 s | 100 ms |
+    /// | [`shared_idle_strategy`](DriverContext::set_shared_idle_strategy) | backoff | (not used) | backoff | backoff |
+    /// | [`term_buffer_sparse_file`](DriverContext::set_term_buffer_sparse_file) | yes | no | yes | no |
+    /// | [`term_buffer_length`](DriverContext::set_term_buffer_length) | 16 MiB | 16 MiB | 16 MiB | 1 MiB |
+    /// | [`ipc_term_buffer_length`](DriverContext::set_ipc_term_buffer_length) | 64 MiB | 64 MiB | 64 MiB | 1 MiB |
+    /// | [`timer_interval`](DriverContext::set_timer_interval) | 1 s | 1 s | 1 s | 100 ms |
     #[non_exhaustive]
     Preset, "a preset";
     /// For the shortest round trips, on a machine with at least three cores to give away.
@@ -37,13 +37,13 @@ named! {
     /// the whole space.
     ///
     /// Streams over a network with long round trips also need longer socket buffers
-    /// ([`set_socket_so_rcvbuf`](Context::set_socket_so_rcvbuf),
-    /// [`set_socket_so_sndbuf`](Context::set_socket_so_sndbuf)) and a longer
-    /// [window](Context::set_rcv_initial_window_length). The operating system limits their lengths
+    /// ([`set_socket_so_rcvbuf`](DriverContext::set_socket_so_rcvbuf),
+    /// [`set_socket_so_sndbuf`](DriverContext::set_socket_so_sndbuf)) and a longer
+    /// [window](DriverContext::set_rcv_initial_window_length). The operating system limits their lengths
     /// (`net.core.rmem_max` and `net.core.wmem_max` on Linux). So they are not part of the preset.
     ///
     /// Bind the threads to cores that nothing else runs on, with
-    /// [`set_sender_cpu_affinity`](Context::set_sender_cpu_affinity) and its like. With fewer cores than
+    /// [`set_sender_cpu_affinity`](DriverContext::set_sender_cpu_affinity) and its like. With fewer cores than
     /// spinning threads this preset is slower than any other.
     LowLatency = "low-latency",
     /// For a driver that shares a machine with other work.
@@ -62,25 +62,25 @@ named! {
     /// [`ErrorKind::StorageSpace`](crate::ErrorKind::StorageSpace). A sparse log buffer would end the program with SIGBUS if the file
     /// system becomes full. The space is no more than a stream takes that has passed its third term. For
     /// many streams with few messages, or for long terms, `sparse=true` in a channel or
-    /// [`set_term_buffer_sparse_file(true)`](Context::set_term_buffer_sparse_file) saves the space.
+    /// [`set_term_buffer_sparse_file(true)`](DriverContext::set_term_buffer_sparse_file) saves the space.
     Embedded = "embedded",
     /// For the most bytes a second, over UDP and over IPC.
     ///
     /// Threads and idle strategies stay as they are. Over UDP, the preset lets as many datagrams pass
     /// each system call as Linux takes
-    /// ([`set_segmentation_offload`](Context::set_segmentation_offload)), and gives them room. Over
+    /// ([`set_segmentation_offload`](DriverContext::set_segmentation_offload)), and gives them room. Over
     /// UDP and over IPC, it keeps a stream's log in the processor's caches.
     ///
     /// | setting | default on Linux | `Throughput` | reason |
     /// |---|---|---|---|
-    /// | [`network_publication_max_messages_per_send`](Context::set_network_publication_max_messages_per_send) | 16 | 46 | 46 datagrams of 1,408 bytes are the most that fit into one buffer of Linux, 65,507 bytes |
-    /// | [`sender_io_vector_capacity`](Context::set_sender_io_vector_capacity) | 16 | 46 | the upper limit of the setting above |
-    /// | [`receiver_io_vector_capacity`](Context::set_receiver_io_vector_capacity) | 4 | 16 | datagrams of many lengths arrive as many buffers; 16 buffers take 1 MiB |
-    /// | [`socket_so_sndbuf`](Context::set_socket_so_sndbuf) | the system's | 4 MiB | a sender goes on while the network takes what it has sent |
-    /// | [`socket_so_rcvbuf`](Context::set_socket_so_rcvbuf) | 128 KiB | 4 MiB | a window of messages fits, with the kernel's own data about each |
-    /// | [`rcv_initial_window_length`](Context::set_rcv_initial_window_length) | 128 KiB | 704 KiB | what a sender may send before the receiver answers, many buffers of datagrams |
-    /// | [`term_buffer_length`](Context::set_term_buffer_length) | 16 MiB | 2 MiB | a log has three terms: 6 MiB fit into more caches than 48 MiB |
-    /// | [`ipc_term_buffer_length`](Context::set_ipc_term_buffer_length) | 64 MiB | 8 MiB | a log has three terms: 24 MiB fit into more caches than 192 MiB |
+    /// | [`network_publication_max_messages_per_send`](DriverContext::set_network_publication_max_messages_per_send) | 16 | 46 | 46 datagrams of 1,408 bytes are the most that fit into one buffer of Linux, 65,507 bytes |
+    /// | [`sender_io_vector_capacity`](DriverContext::set_sender_io_vector_capacity) | 16 | 46 | the upper limit of the setting above |
+    /// | [`receiver_io_vector_capacity`](DriverContext::set_receiver_io_vector_capacity) | 4 | 16 | datagrams of many lengths arrive as many buffers; 16 buffers take 1 MiB |
+    /// | [`socket_so_sndbuf`](DriverContext::set_socket_so_sndbuf) | the system's | 4 MiB | a sender goes on while the network takes what it has sent |
+    /// | [`socket_so_rcvbuf`](DriverContext::set_socket_so_rcvbuf) | 128 KiB | 4 MiB | a window of messages fits, with the kernel's own data about each |
+    /// | [`rcv_initial_window_length`](DriverContext::set_rcv_initial_window_length) | 128 KiB | 704 KiB | what a sender may send before the receiver answers, many buffers of datagrams |
+    /// | [`term_buffer_length`](DriverContext::set_term_buffer_length) | 16 MiB | 2 MiB | a log has three terms: 6 MiB fit into more caches than 48 MiB |
+    /// | [`ipc_term_buffer_length`](DriverContext::set_ipc_term_buffer_length) | 64 MiB | 8 MiB | a log has three terms: 24 MiB fit into more caches than 192 MiB |
     ///
     /// A message may be up to 256 KiB long over UDP, and up to 1 MiB over IPC. Over IPC, a publisher may
     /// get 4 MiB ahead of its slowest subscriber. The parameter `term-length` of a channel chooses
@@ -176,7 +176,7 @@ fn throughput_window() -> usize {
     limit.unwrap_or(SMALLEST).min(THROUGHPUT_WINDOW)
 }
 
-impl Context {
+impl DriverContext {
     /// Creates a context with Aeron's defaults, the values of the `AERON_*` environment variables,
     /// and the settings of a preset. The preset overrides the others.
     ///
@@ -184,10 +184,10 @@ impl Context {
     /// As for [`new`](Self::new).
     ///
     /// ```
-    /// use rusteron_media_driver::{Context, MediaDriver, Preset};
+    /// use rusteron_media_driver::{DriverContext, MediaDriver, Preset};
     ///
     /// # fn main() -> Result<(), rusteron_media_driver::Error> {
-    /// let mut context = Context::with_preset(Preset::Embedded)?;
+    /// let mut context = DriverContext::with_preset(Preset::Embedded)?;
     /// context.set_mtu_length(8192)?;
     /// let driver = MediaDriver::launch_embedded_with(context)?;
     /// # Ok(())
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn variables_match_contexts() {
         for preset in Preset::ALL {
-            let context = Context::with_preset(*preset).expect("a context");
+            let context = DriverContext::with_preset(*preset).expect("a context");
             for (variable, value) in preset.variables() {
                 let setting = Setting::of(variable).expect(variable);
                 assert_eq!(

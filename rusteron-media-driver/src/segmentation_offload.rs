@@ -8,7 +8,7 @@ use rusteron_core::Result;
 use rusteron_core::ffi::{self, Fallible};
 use rusteron_sys::driver as sys;
 
-use crate::{Context, environment};
+use crate::{DriverContext, environment};
 
 const CAPACITY_VARIABLE: &str = "AERON_SENDER_IO_VECTOR_CAPACITY";
 const MESSAGES_VARIABLE: &str = "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND";
@@ -37,7 +37,7 @@ impl Drop for RetainedOffload {
     }
 }
 
-impl Context {
+impl DriverContext {
     /// Sets whether the driver passes several UDP datagrams to Linux in one call, and reads several
     /// in one call. The default is `true`.
     ///

@@ -6,7 +6,7 @@ use rusteron_core::Result;
 use rusteron_core::ffi::Fallible;
 use rusteron_sys::driver as sys;
 
-use crate::Context;
+use crate::DriverContext;
 use crate::enumerations::named;
 
 named! {
@@ -23,7 +23,7 @@ named! {
     /// The window of the slowest receiver, which slows down the others.
     MulticastMin = "multicast_min", "aeron_min_flow_control_strategy_supplier";
     /// The window of the slowest receiver with the [group
-    /// tag](Context::set_flow_control_group_tag). Only receivers with the tag slow down the others.
+    /// tag](DriverContext::set_flow_control_group_tag). Only receivers with the tag slow down the others.
     MulticastTagged = "multicast_tagged", "aeron_tagged_flow_control_strategy_supplier";
 }
 
@@ -47,10 +47,10 @@ named! {
     NameResolver, "a name resolver";
     /// By the operating system. Aeron's default.
     System = "default", "aeron_default_name_resolver_supplier";
-    /// By asking other drivers. [`set_resolver_name`](Context::set_resolver_name) and
-    /// [`set_resolver_interface`](Context::set_resolver_interface) make this driver known to them.
+    /// By asking other drivers. [`set_resolver_name`](DriverContext::set_resolver_name) and
+    /// [`set_resolver_interface`](DriverContext::set_resolver_interface) make this driver known to them.
     Driver = "driver", "aeron_driver_name_resolver_supplier";
-    /// By a table in [`set_name_resolver_init_args`](Context::set_name_resolver_init_args), for
+    /// By a table in [`set_name_resolver_init_args`](DriverContext::set_name_resolver_init_args), for
     /// tests. Rows have a name, an address and the address of the second resolution, such as
     /// `a,127.0.0.1,127.0.0.2|b,127.0.0.1,127.0.0.1`. Other names go to the operating system.
     CsvTable = "csv_table", "aeron_csv_table_name_resolver_supplier";
@@ -69,7 +69,7 @@ macro_rules! supplier {
         $(#[$get_meta:meta])* $get:ident = $c_get:ident;
         $type:ident, $c_by_name:ident
     ) => {
-        impl Context {
+        impl DriverContext {
             $(#[$set_meta])*
             pub fn $set(&mut self, value: $type) -> Result<&mut Self> {
                 // SAFETY: C reads the terminated name, and has it in its table. The context is live and not yet used by

@@ -4,11 +4,11 @@ use rusteron_core::Result;
 use rusteron_sys::driver as sys;
 
 use crate::enumerations::named;
-use crate::{Context, environment};
+use crate::{DriverContext, environment};
 
 named! {
     /// Stores with which the conductor zeroes terms that all subscribers have passed, for
-    /// [`Context::set_term_cleaning`] and for the option `--term-cleaning` of the program `media_driver`.
+    /// [`DriverContext::set_term_cleaning`] and for the option `--term-cleaning` of the program `media_driver`.
     #[derive(Default)]
     TermCleaning = rusteron_term_cleaning_t, "a term cleaning";
     /// Compares the other two every 16 pieces of 16 KiB or more, for a few microseconds, and uses the faster one. IPC
@@ -21,7 +21,7 @@ named! {
     Streaming = "streaming", rusteron_term_cleaning_enum_RUSTERON_TERM_CLEANING_STREAMING;
 }
 
-impl Context {
+impl DriverContext {
     /// Sets the stores with which the conductor zeroes terms. The default is [`TermCleaning::Adaptive`].
     ///
     /// A launch applies the setting to all drivers of the process. Only x86-64 has [`TermCleaning::Streaming`], where

@@ -9,7 +9,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusteron_client::Aeron;
-use rusteron_media_driver::{Context, DriverInvoker, MediaDriver, NameResolver, ThreadingMode};
+use rusteron_media_driver::{
+    DriverContext, DriverInvoker, MediaDriver, NameResolver, ThreadingMode,
+};
 use rusteron_test_support::{
     await_that, connected_pair, context, driver_context, free_port, offer, receive,
 };
@@ -64,7 +66,7 @@ fn use_driver(dir: &Path, udp: Option<&str>) {
 fn start_and_stop(number: usize, udp: &str) {
     let modes = [ThreadingMode::Shared, ThreadingMode::SharedNetwork, ThreadingMode::Dedicated];
     let udp = (number / 4 % 4 == 0).then_some(udp);
-    let mut context = Context::new().expect("a context");
+    let mut context = DriverContext::new().expect("a context");
     if let Some(mode) = modes.get(number % 4) {
         context.set_threading_mode(*mode).expect("a mode");
         let driver = MediaDriver::launch_embedded_with(context).expect("a driver");

@@ -14,7 +14,7 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusteron_client::Aeron;
-use rusteron_media_driver::{Context, ErrorKind, MediaDriver, Preset};
+use rusteron_media_driver::{DriverContext, ErrorKind, MediaDriver, Preset};
 use rusteron_test_support::{
     SmallFileSystem, connect, connected_pair, driver_context_in, exchange, free_port,
 };
@@ -90,7 +90,7 @@ fn non_sparse_log_buffers_reserve_space() {
 
 /// A client in a process of its own, with a log buffer in a file system that others fill. Returns the client's
 /// output, and the signal that ended it.
-fn run_client_while_the_file_system_fills(context: Context) -> (String, Option<i32>) {
+fn run_client_while_the_file_system_fills(context: DriverContext) -> (String, Option<i32>) {
     let dir = context.dir().to_owned();
     let driver = MediaDriver::launch(context).expect("a driver");
     let mut command = Command::new(std::env::current_exe().expect("this program"));
@@ -130,7 +130,7 @@ fn embedded_preset_survives() {
     let Some(small) = SmallFileSystem::mount("64m") else {
         return;
     };
-    let mut context = Context::with_preset(Preset::Embedded).expect("a context");
+    let mut context = DriverContext::with_preset(Preset::Embedded).expect("a context");
     context.set_dir(small.path().join("aeron")).expect("a directory");
     let (text, signal) = run_client_while_the_file_system_fills(context);
     assert!(text.contains("exchanged"), "signal {signal:?}: {text}");
@@ -143,7 +143,7 @@ fn sparse_log_buffer_raises_sigbus() {
     let Some(small) = SmallFileSystem::mount("64m") else {
         return;
     };
-    let mut context = Context::with_preset(Preset::Embedded).expect("a context");
+    let mut context = DriverContext::with_preset(Preset::Embedded).expect("a context");
     context
         .set_dir(small.path().join("aeron"))
         .and_then(|context| context.set_term_buffer_sparse_file(true))

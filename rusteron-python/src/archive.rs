@@ -98,7 +98,7 @@ impl Archive {
         aeron: &Bound<'_, Aeron>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let mut context = rust::Context::new().map_err(error::client)?;
+        let mut context = rust::ArchiveContext::new().map_err(error::client)?;
         each_setting(settings, |name, value| {
             if name == "credentials" {
                 let credentials = Payload::of(value)?.bytes().to_vec();

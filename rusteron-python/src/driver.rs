@@ -44,8 +44,8 @@ impl MediaDriver {
 
     fn open(
         py: Python<'_>,
-        context: rust::Context,
-        launch: fn(rust::Context) -> rust::Result<rust::MediaDriver>,
+        context: rust::DriverContext,
+        launch: fn(rust::DriverContext) -> rust::Result<rust::MediaDriver>,
     ) -> PyResult<Self> {
         let driver = exit::detached(py, || launch(context)).map_err(error::client)?;
         let aeron_dir = driver.aeron_dir().to_owned();
@@ -145,15 +145,15 @@ pub(crate) fn close_all() {
     }
 }
 
-fn context(preset: Option<&str>) -> PyResult<rust::Context> {
+fn context(preset: Option<&str>) -> PyResult<rust::DriverContext> {
     match preset {
-        Some(name) => name.parse::<Preset>().and_then(rust::Context::with_preset),
-        None => rust::Context::new(),
+        Some(name) => name.parse::<Preset>().and_then(rust::DriverContext::with_preset),
+        None => rust::DriverContext::new(),
     }
     .map_err(error::client)
 }
 
-fn apply(context: &mut rust::Context, settings: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+fn apply(context: &mut rust::DriverContext, settings: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
     each_setting(settings, |name, value| {
         rust::for_each_setting!(set_by_name!(context, name, value))
     })

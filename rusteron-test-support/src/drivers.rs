@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusteron_client::{Aeron, Context as ClientContext, IdleStrategyKind, Result};
-use rusteron_media_driver::{Context, MediaDriver, ThreadingMode};
+use rusteron_client::{Aeron, Context, IdleStrategyKind, Result};
+use rusteron_media_driver::{DriverContext, MediaDriver, ThreadingMode};
 
 use crate::DEADLINE;
 
@@ -17,8 +17,10 @@ pub fn launch() -> MediaDriver {
 }
 
 /// The same with some settings.
-pub fn launch_with(settings: impl FnOnce(&mut Context) -> Result<&mut Context>) -> MediaDriver {
-    let mut context = Context::new().expect("a context");
+pub fn launch_with(
+    settings: impl FnOnce(&mut DriverContext) -> Result<&mut DriverContext>,
+) -> MediaDriver {
+    let mut context = DriverContext::new().expect("a context");
     context
         .set_threading_mode(ThreadingMode::Shared)
         .and_then(|context| context.set_shared_idle_strategy(IdleStrategyKind::Backoff))
@@ -48,13 +50,13 @@ pub fn launch_strict() -> MediaDriver {
 }
 
 /// Settings for a driver that tests launch in a directory of their own.
-pub fn driver_context() -> Context {
-    let mut context = Context::new().expect("a context");
+pub fn driver_context() -> DriverContext {
+    let mut context = DriverContext::new().expect("a context");
     context.set_threading_mode(ThreadingMode::Shared).expect("a mode");
     context
 }
 
-pub fn driver_context_in(dir: &Path) -> Context {
+pub fn driver_context_in(dir: &Path) -> DriverContext {
     let mut context = driver_context();
     context
         .set_dir(dir)
@@ -63,8 +65,8 @@ pub fn driver_context_in(dir: &Path) -> Context {
     context
 }
 
-pub fn context(dir: &Path) -> ClientContext {
-    let mut context = ClientContext::new().expect("a context");
+pub fn context(dir: &Path) -> Context {
+    let mut context = Context::new().expect("a context");
     context.set_dir(dir).expect("a directory");
     context.set_driver_timeout(DEADLINE).expect("a timeout");
     context
@@ -75,7 +77,7 @@ pub fn connect(driver: &MediaDriver) -> Aeron {
 }
 
 /// Settings of a client that soon notices when its driver stops.
-pub fn watchful_context(dir: &Path) -> ClientContext {
+pub fn watchful_context(dir: &Path) -> Context {
     let mut context = context(dir);
     context
         .set_driver_timeout(SHORT_DRIVER_TIMEOUT)

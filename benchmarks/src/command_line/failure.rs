@@ -4,6 +4,9 @@ use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use rusteron_client::{ChannelUriError, Error, OfferError, PollError};
+use rusteron_cluster::ClusterError;
+
 /// Why a program ends, and with which exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
@@ -47,15 +50,15 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 macro_rules! from_errors {
-    ($($error:ident),+) => {$(
-        impl From<rusteron_client::$error> for Failure {
-            fn from(error: rusteron_client::$error) -> Self {
+    ($($error:path),+) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
                 Self::Run(error.to_string())
             }
         }
     )+};
 }
-from_errors!(Error, ChannelUriError, OfferError, PollError);
+from_errors!(Error, ChannelUriError, OfferError, PollError, ClusterError);
 
 /// The end of a program: prints the failure, if there is one, and tells the exit code.
 pub fn exit_code(result: Result<(), Failure>) -> ExitCode {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, Context, Error, ExclusivePublication, Publication, Subscription};
 use rusteron_core::scan;
-use rusteron_media_driver::{Context as DriverContext, MediaDriver};
+use rusteron_media_driver::{DriverContext, MediaDriver};
 
 use crate::command_line::failure::{self, Failure};
 use crate::command_line::interrupt::Interrupt;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusteron_archive::{Archive, Context};
+use rusteron_archive::{Archive, ArchiveContext};
 use rusteron_client::Aeron;
 use tempfile::TempDir;
 
@@ -93,7 +93,7 @@ fn session(aeron_dir: &Path) -> Result<Archive, Failure> {
     let mut context = rusteron_client::Context::new()?;
     context.set_dir(aeron_dir)?.set_driver_timeout(Duration::from_secs(10))?;
     let aeron = Aeron::connect(context)?;
-    let mut context = Context::new()?;
+    let mut context = ArchiveContext::new()?;
     context
         .set_control_request_channel("aeron:ipc")?
         .set_control_response_channel("aeron:ipc")?

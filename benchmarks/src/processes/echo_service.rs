@@ -55,7 +55,7 @@ pub fn serve(aeron_dir: &Path, cluster_dir: &Path, idle: IdleStrategyKind) -> Re
         std::process::exit(0);
     });
     let mut context = ServiceContext::new();
-    context.set_aeron_dir(aeron_dir).set_cluster_dir(cluster_dir).set_idle_strategy(idle);
+    context.set_aeron_dir(aeron_dir)?.set_cluster_dir(cluster_dir)?.set_idle_strategy(idle)?;
     let container = ServiceContainer::launch(context, EchoService)
         .map_err(|error| Failure::run("service", error))?;
     Err(Failure::run("service", container.join()))

@@ -231,17 +231,16 @@ impl Bench<'_> {
     }
 
     fn measure_rust(&self, plan: &Plan) -> Result<Outcome, Failure> {
-        let failed = |error: rusteron_cluster::ClusterError| Failure::run("cluster client", error);
         let [ingress, egress] = Self::channels(plan.transport);
         let mut context = ClusterContext::new();
         context
-            .set_ingress_channel(ingress)
-            .set_egress_channel(egress)
-            .set_message_timeout(TIMEOUT);
+            .set_ingress_channel(ingress)?
+            .set_egress_channel(egress)?
+            .set_message_timeout(TIMEOUT)?;
         if plan.transport == Transport::Udp {
-            context.set_ingress_endpoints(self.ingress_endpoints.parse().map_err(failed)?);
+            context.set_ingress_endpoints(self.ingress_endpoints.parse()?)?;
         }
-        let mut client = ClusterClient::connect(self.aeron, context).map_err(failed)?;
+        let mut client = ClusterClient::connect(self.aeron, context)?;
         self.run(&mut client, plan)
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use rusteron_client::IdleStrategyKind;
-use rusteron_media_driver::{Context as DriverContext, ThreadingMode};
+use rusteron_media_driver::{DriverContext, ThreadingMode};
 
 use super::comparison::{Case, Comparison, percentiles};
 use crate::command_line::choice::{Transport, idle_strategy};

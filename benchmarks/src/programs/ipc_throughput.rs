@@ -6,7 +6,7 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use rusteron_client::IdleStrategyKind;
 use rusteron_core::scan;
-use rusteron_media_driver::{Context as DriverContext, ThreadingMode};
+use rusteron_media_driver::{DriverContext, ThreadingMode};
 
 use super::comparison::{Case, Comparison};
 use crate::command_line::choice::idle_strategy;

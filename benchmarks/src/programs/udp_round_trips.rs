@@ -16,7 +16,7 @@ use rusteron_client::{
     Aeron, CloseCause, Context, ExclusivePublication, Header, IdleStrategyKind, OfferError,
     PollError, Registration, Resource, Subscription,
 };
-use rusteron_media_driver::{Context as DriverContext, DriverInvoker, Preset, ThreadingMode};
+use rusteron_media_driver::{DriverContext, DriverInvoker, Preset, ThreadingMode};
 
 use super::comparison::{Case, Comparison, percentiles};
 use crate::command_line::choice::display_in_words;

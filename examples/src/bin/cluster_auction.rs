@@ -23,9 +23,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let aeron = Aeron::connect(context)?;
     let mut context = ClusterContext::from_env()?;
     context
-        .set_ingress_channel("aeron:udp?term-length=64k")
-        .set_egress_channel("aeron:udp?endpoint=localhost:0")
-        .set_keep_alive_interval(Some(Duration::from_secs(1)));
+        .set_ingress_channel("aeron:udp?term-length=64k")?
+        .set_egress_channel("aeron:udp?endpoint=localhost:0")?
+        .set_keep_alive_interval(Some(Duration::from_secs(1)))?;
     let mut cluster = ClusterClient::connect(&aeron, context)?;
 
     let customer = i64::from(process::id());

@@ -24,11 +24,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let aeron = Aeron::connect(context)?;
     let mut context = ClusterContext::from_env()?;
     context
-        .set_ingress_channel("aeron:udp")
+        .set_ingress_channel("aeron:udp")?
         // All members have to reach this endpoint, here on the same machine.
-        .set_egress_channel("aeron:udp?endpoint=localhost:0")
+        .set_egress_channel("aeron:udp?endpoint=localhost:0")?
         // The first message to a new leader is a keep-alive.
-        .set_keep_alive_interval(Some(Duration::from_secs(1)));
+        .set_keep_alive_interval(Some(Duration::from_secs(1)))?;
     let mut cluster = ClusterClient::connect(&aeron, context)?;
     println!("Session {}, leader {}", cluster.cluster_session_id(), cluster.leader_member_id());
 

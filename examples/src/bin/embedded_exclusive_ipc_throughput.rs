@@ -17,7 +17,7 @@ use clap::builder::RangedU64ValueParser;
 use rusteron_client::agent::ShutdownSignal;
 use rusteron_client::{Aeron, Backoff, ChannelUri, Context, ExclusivePublication, Header};
 use rusteron_client::{IdleStrategy, OfferError, PollError, Subscription, Yielding};
-use rusteron_media_driver::{Context as DriverContext, MediaDriver, ThreadingMode};
+use rusteron_media_driver::{DriverContext, MediaDriver, ThreadingMode};
 
 /// Measures how many messages a second an exclusive publication passes to a subscription over IPC
 #[derive(Debug, Parser)]

@@ -8,7 +8,7 @@ use std::error::Error;
 use rusteron_client::agent::{Agent, AgentError, AgentInvoker, CompositeAgent};
 use rusteron_client::{Aeron, Backoff, ConductorAgent, Context, IdleStrategy};
 use rusteron_client::{ExclusivePublication, Registration, Subscription};
-use rusteron_media_driver::{Context as DriverContext, DriverInvoker, ThreadingMode};
+use rusteron_media_driver::{DriverContext, DriverInvoker, ThreadingMode};
 
 const CHANNEL: &str = "aeron:ipc";
 const STREAM_ID: i32 = 1001;

@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use rusteron_archive::{Archive, ArchiveError, Context as ArchiveContext, MessageInfo};
+use rusteron_archive::{Archive, ArchiveContext, ArchiveError, MessageInfo};
 use rusteron_archive::{PersistentSubscription, PersistentSubscriptionContext};
 use rusteron_archive::{SourceLocation, StartPosition};
 use rusteron_client::{Aeron, Backoff, Context, IdleStrategy};
@@ -26,15 +26,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     publication.offer_until(b"early", Instant::now() + TIMEOUT)?;
 
     // It has a session with the archive of its own. Polls call the listener.
-    let context = PersistentSubscriptionContext::new(
+    let mut context = PersistentSubscriptionContext::new(
         recording_id,
         CHANNEL,
         STREAM_ID,
         REPLAY_CHANNEL,
         REPLAY_STREAM_ID,
-    )
-    .start_position(StartPosition::Start)
-    .listener(|event| println!("{event:?}"));
+    )?;
+    context.set_start_position(StartPosition::Start)?;
+    context.set_listener(|event| println!("{event:?}"))?;
     let mut subscription = PersistentSubscription::new(&aeron, archive_context()?, context)?;
     poll_until(&mut subscription, |it, received| received == 1 && it.is_live())?;
     publication.offer_until(b"live", Instant::now() + TIMEOUT)?;

@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use rusteron_archive::{Archive, Context as ArchiveContext, ReplayLength, ReplayParams};
+use rusteron_archive::{Archive, ArchiveContext, ReplayLength, ReplayParams};
 use rusteron_client::{Aeron, Backoff, Context, Header, IdleStrategy};
 
 const CHANNEL: &str = "aeron:ipc";

@@ -10,7 +10,7 @@ use std::net::UdpSocket;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusteron_archive::{Archive, Context as ArchiveContext, ReplayMerge};
+use rusteron_archive::{Archive, ArchiveContext, ReplayMerge};
 use rusteron_client::{Aeron, Backoff, Context, Header, IdleStrategy, WaitError};
 
 const STREAM_ID: i32 = 1001;

@@ -8,9 +8,7 @@ use std::env;
 use std::error::Error;
 use std::sync::mpsc;
 
-use rusteron_archive::{
-    Archive, Context as ArchiveContext, RecordingSignalKind, ReplicationParams,
-};
+use rusteron_archive::{Archive, ArchiveContext, RecordingSignalKind, ReplicationParams};
 use rusteron_client::{Aeron, Backoff, Context, IdleStrategy};
 
 /// The stream id of the source's control channel: Aeron's default.

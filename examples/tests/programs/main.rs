@@ -6,6 +6,8 @@ mod archive;
 #[cfg(unix)]
 mod cluster;
 mod flagship;
+#[cfg(all(feature = "archive", feature = "cluster"))]
+mod names;
 #[cfg(unix)]
 mod reconnecting;
 #[cfg(target_os = "linux")]

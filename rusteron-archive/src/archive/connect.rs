@@ -19,7 +19,7 @@ use rusteron_sys::archive as sys;
 
 use crate::archive::{Archive, Connection};
 use crate::checks::forbid_reentry;
-use crate::context::Context;
+use crate::context::ArchiveContext;
 use crate::error::{ArchiveError, ArchiveErrorKind, Result};
 
 /// A pending connection to an archive.
@@ -31,10 +31,10 @@ use crate::error::{ArchiveError, ArchiveErrorKind, Result};
 /// Made by [`Archive::async_connect`].
 ///
 /// ```no_run
-/// use rusteron_archive::{Archive, Context};
+/// use rusteron_archive::{Archive, ArchiveContext};
 /// use rusteron_client::Aeron;
 ///
-/// # async fn connect(aeron: &Aeron, context: Context) -> rusteron_archive::Result<()> {
+/// # async fn connect(aeron: &Aeron, context: ArchiveContext) -> rusteron_archive::Result<()> {
 /// let archive = Archive::async_connect(aeron, context)?.await?;
 /// println!("{:?}", archive.archive_id());
 /// # Ok(())
@@ -42,19 +42,19 @@ use crate::error::{ArchiveError, ArchiveErrorKind, Result};
 /// ```
 #[doc(alias = "aeron_archive_async_connect_t")]
 #[must_use = "the attempt ends when this is dropped"]
-pub struct AsyncConnect {
+pub struct AsyncArchiveConnect {
     /// `None` once the outcome has been returned.
     attempt: Option<Attempt>,
     aeron: Aeron,
 }
 
 // SAFETY: the bound never holds.
-unsafe impl Sync for AsyncConnect where for<'a> Self: SharedBetweenThreads<'a> {}
+unsafe impl Sync for AsyncArchiveConnect where for<'a> Self: SharedBetweenThreads<'a> {}
 
 /// The C structure, and the context that it points to.
 struct Attempt {
     raw: NonNull<sys::aeron_archive_async_connect_t>,
-    context: Context,
+    context: ArchiveContext,
 }
 
 // SAFETY: nothing in the C structure is tied to a thread, and it has one owner here.
@@ -62,7 +62,7 @@ unsafe impl Send for Attempt {}
 
 impl Attempt {
     /// Returns the context after C has freed the structure, as C does with the outcome.
-    fn freed_by_c(self) -> Context {
+    fn freed_by_c(self) -> ArchiveContext {
         let this = ManuallyDrop::new(self);
         // SAFETY: read once, and not dropped through the old owner.
         unsafe { ptr::read(&this.context) }
@@ -71,8 +71,8 @@ impl Attempt {
 
 const OPERATION: &str = "connect";
 
-impl AsyncConnect {
-    pub(crate) fn begin(aeron: &Aeron, mut context: Context) -> Result<Self> {
+impl AsyncArchiveConnect {
+    pub(crate) fn begin(aeron: &Aeron, mut context: ArchiveContext) -> Result<Self> {
         forbid_reentry(OPERATION)?;
         check(&context)?;
         // C would wait for an answer that the closed client no longer receives.
@@ -136,7 +136,7 @@ impl AsyncConnect {
 
 /// Converts C's error of an attempt. Adds the archive's channel and stream to a timeout: C's text does not name
 /// them.
-fn explain(error: &Error, context: &Context) -> ArchiveError {
+fn explain(error: &Error, context: &ArchiveContext) -> ArchiveError {
     let error = ArchiveError::from_c(error, OPERATION);
     match error.kind() {
         // C passes the archive's refusal on as an invalid argument.
@@ -158,7 +158,7 @@ fn explain(error: &Error, context: &Context) -> ArchiveError {
 }
 
 /// C's own checks are incomplete, and come too late to clean up.
-pub(crate) fn check(context: &Context) -> Result<()> {
+pub(crate) fn check(context: &ArchiveContext) -> Result<()> {
     let request = context.control_request_channel();
     let response = context.control_response_channel();
     for (name, channel) in
@@ -182,11 +182,11 @@ pub(crate) fn check(context: &Context) -> Result<()> {
 ///
 /// With a client without a conductor thread, it makes progress only while other code calls
 /// [`Aeron::do_work`].
-impl Future for AsyncConnect {
+impl Future for AsyncArchiveConnect {
     type Output = Result<Archive>;
 
     fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
-        wake::outcome(AsyncConnect::poll(self.get_mut()), context)
+        wake::outcome(AsyncArchiveConnect::poll(self.get_mut()), context)
     }
 }
 
@@ -198,7 +198,7 @@ impl Drop for Attempt {
     }
 }
 
-impl Drop for AsyncConnect {
+impl Drop for AsyncArchiveConnect {
     fn drop(&mut self) {
         if let Some(attempt) = self.attempt.take() {
             RawClient::new(&self.aeron).release(move || drop(attempt));
@@ -206,8 +206,8 @@ impl Drop for AsyncConnect {
     }
 }
 
-impl fmt::Debug for AsyncConnect {
+impl fmt::Debug for AsyncArchiveConnect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AsyncConnect").field("has_outcome", &self.attempt.is_none()).finish()
+        f.debug_struct("AsyncArchiveConnect").field("has_outcome", &self.attempt.is_none()).finish()
     }
 }

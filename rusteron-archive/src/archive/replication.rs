@@ -136,7 +136,7 @@ impl Archive {
     /// Has this archive copy a recording of another archive. Returns the id of the replication.
     ///
     /// `src_control_channel` and `src_control_stream_id` are where the source receives requests.
-    /// [Signals](crate::Context::set_recording_signal_consumer) report the progress. Errors arrive
+    /// [Signals](crate::ArchiveContext::set_recording_signal_consumer) report the progress. Errors arrive
     /// without a request: see [`check_for_error_response`](Self::check_for_error_response).
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use rusteron_core::ffi::{Fallible, Retained, last_error};
 use rusteron_sys::archive as sys;
 
 use crate::checks::not_negative;
-use crate::context::Context;
+use crate::context::ArchiveContext;
 use crate::error::Result;
 use crate::persistent_subscription::PersistentSubscriptionCounters;
 use crate::persistent_subscription::events::OPERATION;
@@ -38,9 +38,9 @@ pub enum StartPosition {
 #[must_use = "a context does nothing by itself"]
 pub struct PersistentSubscriptionContext {
     pub(crate) recording_id: i64,
-    live_channel: Result<CString>,
+    live_channel: CString,
     live_stream_id: i32,
-    replay_channel: Result<CString>,
+    replay_channel: CString,
     replay_stream_id: i32,
     start_position: StartPosition,
     pub(crate) listener: Option<Listener>,
@@ -53,7 +53,9 @@ impl PersistentSubscriptionContext {
     /// a channel and stream of this subscription's own: UDP with an endpoint, whose port may be 0,
     /// IPC, or a response channel.
     ///
-    /// Creating the subscription reports errors in the channels and the id.
+    /// # Errors
+    /// - [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument): a negative recording id;
+    /// - [`Client`](crate::ArchiveErrorKind::Client): a channel is not valid.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_context_set_recording_id`, and the
     /// setters of the channels and streams.
@@ -64,39 +66,49 @@ impl PersistentSubscriptionContext {
         live_stream_id: i32,
         replay_channel: impl AsChannel,
         replay_stream_id: i32,
-    ) -> Self {
-        Self {
+    ) -> Result<Self> {
+        not_negative(OPERATION, "recording_id", recording_id)?;
+        Ok(Self {
             recording_id,
-            live_channel: checked(&live_channel),
+            live_channel: checked(&live_channel)?,
             live_stream_id,
-            replay_channel: checked(&replay_channel),
+            replay_channel: checked(&replay_channel)?,
             replay_stream_id,
             start_position: StartPosition::default(),
             listener: None,
-        }
+        })
     }
 
     /// Sets where to begin. The default is the live stream.
     ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument) for a negative position.
+    ///
     /// Corresponds to `aeron_archive_persistent_subscription_context_set_start_position`.
     #[doc(alias = "aeron_archive_persistent_subscription_context_set_start_position")]
-    pub fn start_position(mut self, start_position: StartPosition) -> Self {
+    pub fn set_start_position(&mut self, start_position: StartPosition) -> Result<&mut Self> {
+        if let StartPosition::At(position) = start_position {
+            not_negative(OPERATION, "start_position", position)?;
+        }
         self.start_position = start_position;
-        self
+        Ok(self)
     }
 
     /// Sets the listener for errors, and for joining and leaving the live stream.
     ///
     /// Polls call it on their thread, after the message handler.
     ///
+    /// # Errors
+    /// This call cannot fail; it returns a `Result` as the other setters do.
+    ///
     /// Corresponds to `aeron_archive_persistent_subscription_context_set_listener`.
     #[doc(alias = "aeron_archive_persistent_subscription_context_set_listener")]
-    pub fn listener(
-        mut self,
+    pub fn set_listener(
+        &mut self,
         listener: impl FnMut(&PersistentSubscriptionEvent) + Send + 'static,
-    ) -> Self {
+    ) -> Result<&mut Self> {
         self.listener = Some(Box::new(listener));
-        self
+        Ok(self)
     }
 }
 
@@ -120,13 +132,10 @@ pub(crate) struct RawContext {
 impl RawContext {
     pub(crate) fn new(
         aeron: &Aeron,
-        archive_context: &Context,
+        archive_context: &ArchiveContext,
         context: &PersistentSubscriptionContext,
         events: &Retained<VecDeque<Event>>,
     ) -> Result<Self> {
-        not_negative(OPERATION, "recording_id", context.recording_id)?;
-        let live_channel = context.live_channel.clone()?;
-        let replay_channel = context.replay_channel.clone()?;
         let mut raw = ptr::null_mut();
         // SAFETY: C writes the address of the new structure to `raw`, or fails.
         unsafe { sys::aeron_archive_persistent_subscription_context_init(&mut raw) }
@@ -142,10 +151,7 @@ impl RawContext {
         let start_position = match context.start_position {
             StartPosition::Live => FROM_LIVE,
             StartPosition::Start => FROM_START,
-            StartPosition::At(position) => {
-                not_negative(OPERATION, "start_position", position)?;
-                position
-            }
+            StartPosition::At(position) => position,
         };
         let client = RawClient::new(aeron).as_ptr();
         // SAFETY: the structure is live. C copies the texts and the listener, and the targets of
@@ -159,13 +165,13 @@ impl RawContext {
             let id = context.recording_id;
             aeron_archive_persistent_subscription_context_set_recording_id(raw, id)
                 .into_result()?;
-            let live = live_channel.as_ptr();
+            let live = context.live_channel.as_ptr();
             aeron_archive_persistent_subscription_context_set_live_channel(raw, live)
                 .into_result()?;
             let id = context.live_stream_id;
             aeron_archive_persistent_subscription_context_set_live_stream_id(raw, id)
                 .into_result()?;
-            let replay = replay_channel.as_ptr();
+            let replay = context.replay_channel.as_ptr();
             aeron_archive_persistent_subscription_context_set_replay_channel(raw, replay)
                 .into_result()?;
             let id = context.replay_stream_id;
@@ -219,17 +225,13 @@ impl RawContext {
             (LIVE_LEFT, "Live Left Count", set_live_left, &mut ids.live_left),
             (LIVE_JOINED, "Live Joined Count", set_live_joined, &mut ids.live_joined),
         ];
-        let text = |channel: &Result<CString>| match channel {
-            Ok(text) => text.to_string_lossy().into_owned(),
-            Err(_) => String::new(),
-        };
         for (type_id, name, set, id) in counters {
             let mut label = format!(
                 "Persistent Subscription {name}: {} {} {} {}",
                 context.replay_stream_id,
-                text(&context.replay_channel),
+                context.replay_channel.to_string_lossy(),
                 context.live_stream_id,
-                text(&context.live_channel)
+                context.live_channel.to_string_lossy()
             );
             while label.len() > MAX_LABEL {
                 label.pop();

@@ -32,7 +32,7 @@ fn answer<T>(mut request: Result<Request<T>>) -> T {
 
 /// A session with an archive behind IPC channels.
 fn ipc_session(aeron: &Aeron) -> AsyncArchive {
-    let mut context = rusteron_archive::Context::new().expect("a context");
+    let mut context = rusteron_archive::ArchiveContext::new().expect("a context");
     context
         .set_control_request_channel("aeron:ipc")
         .and_then(|context| context.set_control_response_channel("aeron:ipc"))

@@ -183,14 +183,15 @@ fn subscribe(
     received: &mut Vec<u64>,
     count: usize,
 ) -> PersistentSubscription {
-    let context = PersistentSubscriptionContext::new(
+    let mut context = PersistentSubscriptionContext::new(
         recording_id,
         "aeron:ipc",
         STREAM,
         "aeron:ipc",
         REPLAY_STREAM,
     )
-    .start_position(StartPosition::Start);
+    .expect("valid settings");
+    context.set_start_position(StartPosition::Start).expect("a position");
     let mut settings = java.context();
     settings.set_message_timeout(TIMEOUT).expect("a timeout");
     let mut subscription =

@@ -4,9 +4,9 @@
 use std::sync::{Arc, Mutex, mpsc};
 
 use rusteron_archive::{
-    Archive, ArchiveError, ArchiveErrorKind, Context, CredentialsSupplier, PersistentSubscription,
-    PersistentSubscriptionContext, PersistentSubscriptionEvent, RecordingEvent,
-    RecordingSignalKind, ReplayMerge,
+    Archive, ArchiveContext, ArchiveError, ArchiveErrorKind, CredentialsSupplier,
+    PersistentSubscription, PersistentSubscriptionContext, PersistentSubscriptionEvent,
+    RecordingEvent, RecordingSignalKind, ReplayMerge,
 };
 use rusteron_client::Aeron;
 use rusteron_media_driver::MediaDriver;
@@ -130,8 +130,8 @@ fn fixture() -> Fixture {
 }
 
 impl Fixture {
-    fn context(&self) -> Context {
-        let mut context = Context::new().expect("a context");
+    fn context(&self) -> ArchiveContext {
+        let mut context = ArchiveContext::new().expect("a context");
         context
             .set_control_request_channel("aeron:ipc")
             .and_then(|context| context.set_control_request_stream_id(REQUEST_STREAM))
@@ -305,14 +305,17 @@ fn persistent_subscription_continues() {
                 faults(&message(id), version_0).swap_remove(index).bytes
             });
             let (sender, events) = mpsc::channel();
-            let context = PersistentSubscriptionContext::new(
+            let mut context = PersistentSubscriptionContext::new(
                 7,
                 "aeron:ipc",
                 1001,
                 "aeron:udp?endpoint=localhost:0",
                 1002,
             )
-            .listener(move |event| sender.send(event.clone()).expect("a receiver"));
+            .expect("valid settings");
+            context
+                .set_listener(move |event| sender.send(event.clone()).expect("a receiver"))
+                .expect("a listener");
             let mut subscription =
                 PersistentSubscription::new(&fixture.aeron, fixture.context(), context)
                     .expect("a subscription");

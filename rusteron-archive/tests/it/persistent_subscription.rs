@@ -23,6 +23,13 @@ fn context(recording_id: i64) -> PersistentSubscriptionContext {
         "aeron:udp?endpoint=localhost:0",
         REPLAY_STREAM,
     )
+    .expect("valid settings")
+}
+
+fn context_from(recording_id: i64, start: StartPosition) -> PersistentSubscriptionContext {
+    let mut context = context(recording_id);
+    context.set_start_position(start).expect("a position");
+    context
 }
 
 fn subscribe(
@@ -39,9 +46,8 @@ fn replay_live_replay() {
     let archive = java.connect();
     let (mut publication, recording_id, position) = record(&archive, 1000);
     let (sender, events) = mpsc::channel();
-    let context = context(recording_id)
-        .start_position(StartPosition::Start)
-        .listener(move |event| sender.send(event.clone()).expect("us"));
+    let mut context = context_from(recording_id, StartPosition::Start);
+    context.set_listener(move |event| sender.send(event.clone()).expect("us")).expect("a listener");
     let mut subscription = subscribe(&java, &archive, context);
     let mut received = Vec::new();
     let mut last = 0;
@@ -105,15 +111,16 @@ fn falls_back_to_replay() {
     let (mut publication, recording_id) =
         archive.add_recorded_exclusive_publication(channel, STREAM).expect("a publication");
     let (sender, events) = mpsc::channel();
-    let context = PersistentSubscriptionContext::new(
+    let mut context = PersistentSubscriptionContext::new(
         recording_id,
         "aeron:ipc?tether=false",
         STREAM,
         "aeron:udp?endpoint=localhost:0",
         REPLAY_STREAM,
     )
-    .start_position(StartPosition::Start)
-    .listener(move |event| sender.send(event.clone()).expect("us"));
+    .expect("valid settings");
+    context.set_start_position(StartPosition::Start).expect("a position");
+    context.set_listener(move |event| sender.send(event.clone()).expect("us")).expect("a listener");
     let mut subscription = subscribe(&java, &archive, context);
     let mut received = Vec::new();
     for round in 0..2 {
@@ -154,14 +161,15 @@ fn replay_channels() {
         rusteron_test_support::free_port()
     );
     for channel in ["aeron:ipc", &response] {
-        let context = PersistentSubscriptionContext::new(
+        let mut context = PersistentSubscriptionContext::new(
             recording_id,
             "aeron:ipc",
             STREAM,
             channel,
             REPLAY_STREAM,
         )
-        .start_position(StartPosition::Start);
+        .expect("valid settings");
+        context.set_start_position(StartPosition::Start).expect("a position");
         let mut subscription =
             PersistentSubscription::new(archive.aeron(), java.udp_context(), context)
                 .expect("a subscription");
@@ -181,8 +189,7 @@ fn start_position() {
     let (_publication, recording_id, position) = record(&archive, 100);
     // In the middle, and at the very end.
     for first in [40, 100] {
-        let context =
-            context(recording_id).start_position(StartPosition::At(position / 100 * first as i64));
+        let context = context_from(recording_id, StartPosition::At(position / 100 * first as i64));
         let mut subscription = subscribe(&java, &archive, context);
         let mut received = Vec::new();
         await_that("the live stream", || {
@@ -193,7 +200,7 @@ fn start_position() {
     }
     // Nothing has been recorded there yet.
     let beyond = StartPosition::At(position + position / 100);
-    let mut subscription = subscribe(&java, &archive, context(recording_id).start_position(beyond));
+    let mut subscription = subscribe(&java, &archive, context_from(recording_id, beyond));
     let error = await_some("the failure", || {
         subscription.poll(|text, _| panic!("{}", numbered(text)), 10).err()
     });
@@ -226,7 +233,7 @@ fn handler_panic_propagates() {
     let archive = java.connect();
     let (_publication, recording_id, position) = record(&archive, 100);
     let start = StartPosition::At(position / 100 * 50);
-    let mut subscription = subscribe(&java, &archive, context(recording_id).start_position(start));
+    let mut subscription = subscribe(&java, &archive, context_from(recording_id, start));
     let mut received = Vec::new();
     await_that("all messages", || {
         let poll = std::panic::AssertUnwindSafe(|| {
@@ -262,7 +269,7 @@ fn follow_long_messages(mut poll: impl FnMut(&mut PersistentSubscription, &mut V
     let end = published[published.len() - 1];
     archive.await_recorded(recording_id, end, DEADLINE).expect("a recording");
 
-    let context = context(recording_id).start_position(StartPosition::Start);
+    let context = context_from(recording_id, StartPosition::Start);
     let mut subscription = subscribe(&java, &archive, context);
     let (mut received, mut received_before) = (Vec::new(), None);
     await_that("what is live", || {
@@ -325,7 +332,7 @@ fn client_without_conductor_thread() {
     let (mut publication, recording_id, _) = record(&archive, 500);
     let aeron = java.aeron_with_invoker();
     let session = Archive::connect(&aeron, java.context()).expect("a session");
-    let context = context(recording_id).start_position(StartPosition::Start);
+    let context = context_from(recording_id, StartPosition::Start);
     let mut subscription =
         PersistentSubscription::new(&aeron, java.context(), context).expect("a subscription");
     let mut received = Vec::new();
@@ -391,9 +398,10 @@ fn missing_credentials_are_failure() {
         (Silent::IsTooLong, ArchiveErrorKind::InvalidArgument, "3073 bytes"),
     ] {
         let (sender, events) = mpsc::channel();
-        let context = context(recording_id)
-            .start_position(StartPosition::Start)
-            .listener(move |event| sender.send(event.clone()).expect("us"));
+        let mut context = context_from(recording_id, StartPosition::Start);
+        context
+            .set_listener(move |event| sender.send(event.clone()).expect("us"))
+            .expect("a listener");
         let mut archive_context = java.context();
         archive_context.set_credentials_supplier(supplier).expect("a supplier");
         let subscription = PersistentSubscription::new(archive.aeron(), archive_context, context);
@@ -418,7 +426,7 @@ fn counters() {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
     let (publication, recording_id, _) = record(&archive, 100);
-    let context = context(recording_id).start_position(StartPosition::Start);
+    let context = context_from(recording_id, StartPosition::Start);
     let mut subscription = subscribe(&java, &archive, context);
     let counters = subscription.counters();
     let another = java.aeron();
@@ -456,18 +464,16 @@ fn counters() {
 
 #[test]
 fn invalid_settings_are_rejected() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
-    let refusal = |context| {
-        PersistentSubscription::new(archive.aeron(), java.context(), context).expect_err("refused")
+    let new = |recording_id, channel| {
+        PersistentSubscriptionContext::new(recording_id, channel, 1, "aeron:ipc", 2)
     };
-    let error = refusal(context(-5));
+    let error = new(-5, "aeron:ipc").expect_err("refused");
     assert_eq!(error.kind(), ArchiveErrorKind::InvalidArgument);
     assert_eq!(error.message(), "recording_id: -5 is negative");
-    let negative = context(0).start_position(StartPosition::At(-7));
-    assert!(refusal(negative).to_string().contains("start_position"));
-    let channel = PersistentSubscriptionContext::new(0, "nonsense", 1, "aeron:ipc", 2);
-    assert!(refusal(channel).to_string().contains("invalid channel"));
+    assert!(new(0, "nonsense").expect_err("refused").to_string().contains("invalid channel"));
+    let mut context = new(0, "aeron:ipc").expect("valid settings");
+    let error = context.set_start_position(StartPosition::At(-7)).expect_err("refused");
+    assert_eq!(error.message(), "start_position: -7 is negative");
 }
 
 #[test]
@@ -477,7 +483,7 @@ fn images_end_with_streams() {
     let archive = java.connect();
     let at_the_start = mapped_log_buffers(&java);
     let (mut publication, recording_id, _) = record(&archive, 100);
-    let context = context(recording_id).start_position(StartPosition::Start);
+    let context = context_from(recording_id, StartPosition::Start);
     let mut subscription = subscribe(&java, &archive, context);
     let mut received = Vec::new();
     await_that("the live stream", || {

@@ -43,7 +43,7 @@ fn client(java: &JavaArchive, witness: Witness, has_conductor_thread: bool) -> A
 }
 
 /// Settings for a session that says when it goes.
-fn witnessed(java: &JavaArchive, witness: Witness) -> rusteron_archive::Context {
+fn witnessed(java: &JavaArchive, witness: Witness) -> rusteron_archive::ArchiveContext {
     let mut context = java.context();
     context
         .set_recording_signal_consumer(move |_signal| panic!("{}: a signal", witness.name()))
@@ -71,7 +71,7 @@ fn in_a_callback_of(aeron: &Aeron, action: impl FnOnce() + Send + 'static) {
 }
 
 /// Something that is made with a client and settings of an archive, and needs the client to be dropped.
-type Make = fn(&Aeron, rusteron_archive::Context) -> Box<dyn Send>;
+type Make = fn(&Aeron, rusteron_archive::ArchiveContext) -> Box<dyn Send>;
 
 #[test]
 fn drop_in_callback_of_other_client() {
@@ -84,6 +84,7 @@ fn drop_in_callback_of_other_client() {
             let (ipc, replay) = ("aeron:ipc", "aeron:ipc");
             let settings =
                 PersistentSubscriptionContext::new(0, ipc, STREAM, replay, REPLAY_STREAM);
+            let settings = settings.expect("valid settings");
             let subscription = PersistentSubscription::new(aeron, context, settings);
             let mut subscription = subscription.expect("a subscription");
             for _ in 0..5 {

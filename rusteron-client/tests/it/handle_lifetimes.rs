@@ -11,7 +11,7 @@ use rusteron_test_support::{
 
 #[test]
 fn retained_past_the_client_timeout() {
-    let mut settings = rusteron_media_driver::Context::new().expect("a context");
+    let mut settings = rusteron_media_driver::DriverContext::new().expect("a context");
     settings
         .set_threading_mode(rusteron_media_driver::ThreadingMode::Shared)
         .and_then(|context| context.set_timer_interval(Duration::from_millis(20)))

@@ -48,14 +48,14 @@ const DEFAULT_LEADER_HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Corresponds to `io.aeron.cluster.client.AeronCluster.AsyncConnect`.
 #[doc(alias = "AeronCluster.AsyncConnect")]
 #[must_use = "the attempt ends when this is dropped"]
-pub struct AsyncConnect {
+pub struct AsyncClusterConnect {
     connect: Connect,
     network: Network,
     context: ClusterContext,
     ingress_channel: ChannelUri,
 }
 
-impl AsyncConnect {
+impl AsyncClusterConnect {
     pub(crate) fn begin(aeron: &Aeron, context: ClusterContext) -> Result<Self> {
         let channels = context.conclude()?;
         let connect = Connect::new(&context, channels.ingress.clone(), Instant::now())?;
@@ -140,15 +140,15 @@ impl AsyncConnect {
 ///
 /// With a client without a conductor thread, it makes progress only while other code calls
 /// [`Aeron::do_work`].
-impl Future for AsyncConnect {
+impl Future for AsyncClusterConnect {
     type Output = Result<ClusterClient>;
 
     fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
-        wake::outcome(AsyncConnect::poll(self.get_mut()), context)
+        wake::outcome(AsyncClusterConnect::poll(self.get_mut()), context)
     }
 }
 
-rusteron_core::impl_debug!(AsyncConnect: state(), context);
+rusteron_core::impl_debug!(AsyncClusterConnect: state(), context);
 
 /// Fragments of each poll for an answer.
 const FRAGMENT_LIMIT: usize = 10;

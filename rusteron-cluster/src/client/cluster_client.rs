@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rusteron_client::raw_client::RawClient;
 use rusteron_client::{Action, Aeron, IdleStrategy, OfferError, Position, Subscription};
 
-use crate::client::async_connect::AsyncConnect;
+use crate::client::async_connect::AsyncClusterConnect;
 use crate::client::cluster_egress::ClusterEgress;
 use crate::client::context::ClusterContext;
 use crate::client::egress::Egress;
@@ -15,7 +15,7 @@ use crate::client::ingress::{Ingress, IngressClaim};
 use crate::client::session::ClusterState;
 use crate::error::Result;
 #[cfg(doc)]
-use crate::{client::session::CloseCause, error::ClusterErrorKind};
+use crate::{client::session::ClusterCloseCause, error::ClusterErrorKind};
 
 /// A session with a cluster: sends messages to its services, and receives theirs.
 ///
@@ -34,9 +34,9 @@ use crate::{client::session::CloseCause, error::ClusterErrorKind};
 /// let aeron = Aeron::connect(Context::new()?)?;
 /// let mut context = ClusterContext::new();
 /// context
-///     .set_ingress_channel("aeron:udp")
-///     .set_ingress_endpoints("0=localhost:9002,1=localhost:9102,2=localhost:9202".parse()?)
-///     .set_egress_channel("aeron:udp?endpoint=localhost:0");
+///     .set_ingress_channel("aeron:udp")?
+///     .set_ingress_endpoints("0=localhost:9002,1=localhost:9102,2=localhost:9202".parse()?)?
+///     .set_egress_channel("aeron:udp?endpoint=localhost:0")?;
 /// let mut cluster = ClusterClient::connect(&aeron, context)?;
 ///
 /// while let Err(error) = cluster.offer(b"hello") {
@@ -126,12 +126,12 @@ impl ClusterClient {
     ///
     /// # Errors
     /// [`ClusterErrorKind::InvalidArgument`]: a setting is missing or not valid. The other errors of
-    /// [`connect`](Self::connect) are returned by [`AsyncConnect::poll`].
+    /// [`connect`](Self::connect) are returned by [`AsyncClusterConnect::poll`].
     ///
     /// Corresponds to `AeronCluster.asyncConnect`.
     #[doc(alias = "asyncConnect")]
-    pub fn async_connect(aeron: &Aeron, context: ClusterContext) -> Result<AsyncConnect> {
-        AsyncConnect::begin(aeron, context)
+    pub fn async_connect(aeron: &Aeron, context: ClusterContext) -> Result<AsyncClusterConnect> {
+        AsyncClusterConnect::begin(aeron, context)
     }
 
     pub(crate) fn new(ingress: Ingress, egress: ClusterEgress) -> Self {
@@ -153,7 +153,7 @@ impl ClusterClient {
     ///   an answer are those to send again. Offers that begin after the handler got
     ///   [`Egress::NewLeader`] have the new term.
     /// - Closing or dropping one half closes the session, with
-    ///   [`CloseCause::ClosedByApplication`]. So keep the ingress until all answers have arrived.
+    ///   [`ClusterCloseCause::ClosedByApplication`]. So keep the ingress until all answers have arrived.
     ///   An ingress tells the cluster itself, and for a closed [`ClusterEgress`] in its next call.
     ///
     /// Does not block, does not allocate. [`join`](Self::join) is the way back.
@@ -411,7 +411,7 @@ mod tests {
         fn is_send<T: Send>() {}
         is_send::<ClusterClient>();
         is_send::<(Ingress, ClusterEgress)>();
-        is_send::<AsyncConnect>();
+        is_send::<AsyncClusterConnect>();
         is_send::<ClusterContext>();
     }
 }

@@ -7,7 +7,7 @@ use rusteron_client::{Action, Header, PollError, Subscription};
 
 use crate::client::connect::Connected;
 use crate::client::egress::{Egress, EventCode};
-use crate::client::session::{CloseCause, ClusterState};
+use crate::client::session::{ClusterCloseCause, ClusterState};
 use crate::client::shared_session::{Leader, SharedSession, Version};
 use crate::error::{ClusterError, ClusterErrorKind, Result};
 
@@ -141,7 +141,7 @@ impl ClusterEgress {
                     PollError::Closed(cause) => cause,
                     _ => rusteron_client::CloseCause::Handle,
                 };
-                shared.close(CloseCause::ClientClosed(cause));
+                shared.close(ClusterCloseCause::ClientClosed(cause));
                 self.release_closed();
                 return Err(self.events.closed());
             }
@@ -227,7 +227,7 @@ impl Events {
                     log::debug!("the leader of term {leadership_term_id} closed the session late");
                     return false;
                 }
-                self.shared.close(CloseCause::ClosedByCluster);
+                self.shared.close(ClusterCloseCause::ClosedByCluster);
             }
             Egress::NewLeader { leadership_term_id, leader_member_id, ingress_endpoints } => {
                 if *leadership_term_id < self.leadership_term_id {
@@ -262,7 +262,7 @@ impl Events {
 
 impl Drop for ClusterEgress {
     fn drop(&mut self) {
-        self.events.shared.close(CloseCause::ClosedByApplication);
+        self.events.shared.close(ClusterCloseCause::ClosedByApplication);
     }
 }
 

@@ -21,8 +21,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusteron_client::{ChannelUri, Error, ErrorKind, Media, OfferError, PollError};
+use rusteron_core::CredentialsSupplier;
 
-use crate::client::context::{ClusterContext, CredentialsSupplier};
+use crate::client::context::ClusterContext;
 use crate::client::egress::EventCode;
 use crate::client::endpoints::IngressEndpoints;
 use crate::codec::{

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rusteron_client::{ChannelUri, IdleStrategyKind, Media, Parameter};
+use rusteron_core::CredentialsSupplier;
 
 use crate::client::endpoints::IngressEndpoints;
 use crate::error::{ClusterError, Result};
@@ -21,15 +22,18 @@ settings! {
     /// [`new`](Self::new) returns Aeron's defaults, and [`from_env`](Self::from_env) the defaults with
     /// the values of environment variables. Ingress channel and egress channel have no default.
     ///
+    /// A setter refuses a value that is wrong by itself, and changes nothing then. Connecting
+    /// refuses channels that are missing or do not fit each other.
+    ///
     /// ```
     /// use rusteron_cluster::ClusterContext;
     ///
     /// # fn main() -> rusteron_cluster::Result<()> {
     /// let mut context = ClusterContext::new();
     /// context
-    ///     .set_ingress_channel("aeron:udp")
-    ///     .set_ingress_endpoints("0=localhost:9002,1=localhost:9102,2=localhost:9202".parse()?)
-    ///     .set_egress_channel("aeron:udp?endpoint=localhost:0");
+    ///     .set_ingress_channel("aeron:udp")?
+    ///     .set_ingress_endpoints("0=localhost:9002,1=localhost:9102,2=localhost:9202".parse()?)?
+    ///     .set_egress_channel("aeron:udp?endpoint=localhost:0")?;
     /// assert_eq!(context.ingress_stream_id(), 101);
     /// # Ok(())
     /// # }
@@ -47,7 +51,7 @@ settings! {
     /// member's endpoint is put in. IPC reaches a leader on the same media driver only, if the
     /// cluster allows it.
     set_ingress_channel, ingress_channel: text = String::new(),
-        "AERON_CLUSTER_INGRESS_CHANNEL" => text;
+        "AERON_CLUSTER_INGRESS_CHANNEL" => text, check channel_syntax;
 
     /// Sets the stream id of the ingress. The default is 101.
     set_ingress_stream_id, ingress_stream_id: value(i32) = 101,
@@ -58,7 +62,7 @@ settings! {
     ///
     /// Endpoints of some members are enough; a follower redirects the client to the leader.
     set_ingress_endpoints, ingress_endpoints: optional(IngressEndpoints) = None,
-        "AERON_CLUSTER_INGRESS_ENDPOINTS" => |value| parsed(value).map(Some);
+        "AERON_CLUSTER_INGRESS_ENDPOINTS" => |value| parsed(value).map(Some), check some_member;
 
     /// Sets whether the ingress is an exclusive publication. The default is true. Sessions of one
     /// client with a shared publication use one stream to the cluster.
@@ -70,7 +74,7 @@ settings! {
     /// Port 0 lets the operating system choose a port. A UDP channel gets `rejoin=false`: an egress
     /// that was lost must not continue with messages left out.
     set_egress_channel, egress_channel: text = String::new(),
-        "AERON_CLUSTER_EGRESS_CHANNEL" => text;
+        "AERON_CLUSTER_EGRESS_CHANNEL" => text, check channel_syntax;
 
     /// Sets the stream id of the egress. The default is 102.
     set_egress_stream_id, egress_stream_id: value(i32) = 102,
@@ -79,7 +83,7 @@ settings! {
     /// Sets the time for connecting, and for the first accepted message to a new leader. The
     /// default is 5 s. From 1 ns to a year.
     set_message_timeout, message_timeout: value(Duration) = Duration::from_secs(5),
-        "AERON_CLUSTER_MESSAGE_TIMEOUT" => duration;
+        "AERON_CLUSTER_MESSAGE_TIMEOUT" => duration, check timeout;
 
     /// Sets the time that a session waits for a new leader after it has lost the connection. From
     /// 1 ns to a year.
@@ -87,11 +91,13 @@ settings! {
     /// The default, `None`, is twice the leader's heartbeat timeout, as the leader reports it when
     /// the client connects. Leaders before version 13 of the schema do not report it; the default
     /// is then 20 s.
-    set_new_leader_timeout, new_leader_timeout: value(Option<Duration>) = None;
+    set_new_leader_timeout, new_leader_timeout: value(Option<Duration>) = None,
+        check optional_timeout;
 
     /// Sets the name that operators of the cluster see, at most 100 bytes of ASCII. The default is
     /// empty.
-    set_client_name, client_name: text = String::new(), "AERON_CLUSTER_CLIENT_NAME" => text;
+    set_client_name, client_name: text = String::new(),
+        "AERON_CLUSTER_CLIENT_NAME" => text, check name_of_client;
 
     /// Sets how often polls of the egress send a keep-alive. The default, `None`, leaves
     /// keep-alives to the application.
@@ -101,7 +107,8 @@ settings! {
     /// A poll then reads the clock. A client that does not poll sends no keep-alives. In a
     /// [split](crate::ClusterClient::split) session,
     /// [`Ingress::poll_state_changes`](crate::Ingress::poll_state_changes) sends them instead.
-    set_keep_alive_interval, keep_alive_interval: value(Option<Duration>) = None;
+    set_keep_alive_interval, keep_alive_interval: value(Option<Duration>) = None,
+        check optional_timeout;
 
     /// Sets the idle strategy of [`ClusterClient::connect`](crate::ClusterClient::connect). The
     /// default is to back off: to spin, then to yield, then to sleep up to a millisecond.
@@ -110,16 +117,17 @@ settings! {
 
 impl ClusterContext {
     /// Sets the supplier of the credentials for connecting. The default is no credentials. Clones
-    /// of the context share the supplier, which serves one attempt to connect at a time.
+    /// of the context share the supplier, which serves one attempt to connect at a time. A panic of the supplier goes
+    /// through to the caller of the poll that connects.
     pub fn set_credentials_supplier(
         &mut self,
         value: impl CredentialsSupplier + 'static,
-    ) -> &mut Self {
+    ) -> Result<&mut Self> {
         self.credentials = Arc::new(Mutex::new(value));
-        self
+        Ok(self)
     }
 
-    /// Checks all settings, and returns the channels of ingress and egress.
+    /// Checks the channels, and returns them.
     pub(crate) fn conclude(&self) -> Result<Channels> {
         let ingress = channel("ingress_channel", &self.ingress_channel)?;
         let egress = channel("egress_channel", &self.egress_channel)?;
@@ -128,18 +136,6 @@ impl ClusterContext {
                 "ingress_endpoints={endpoints} with ingress_channel={ingress}: IPC has no endpoints"
             )));
         }
-        if self.ingress_endpoints.as_ref().is_some_and(|endpoints| endpoints.iter().count() == 0) {
-            return Err(ClusterError::invalid("ingress_endpoints: no members"));
-        }
-        let name = &self.client_name;
-        if name.len() > MAX_CLIENT_NAME_LENGTH || !name.is_ascii() {
-            return Err(ClusterError::invalid(format!(
-                "client_name={name:?}: at most {MAX_CLIENT_NAME_LENGTH} bytes of ASCII"
-            )));
-        }
-        timeout("message_timeout", Some(self.message_timeout))?;
-        timeout("new_leader_timeout", self.new_leader_timeout)?;
-        timeout("keep_alive_interval", self.keep_alive_interval)?;
         let egress = match egress.media() {
             Media::Udp => egress.to_builder().set(Parameter::Rejoin, "false").build(),
             Media::Ipc => Ok(egress),
@@ -169,50 +165,41 @@ fn channel(name: &str, text: &str) -> Result<ChannelUri> {
     complete.parse().map_err(|error| ClusterError::invalid(format!("{name}={text}: {error}")))
 }
 
-fn timeout(name: &str, value: Option<Duration>) -> Result<()> {
-    match value {
-        Some(value) if value.is_zero() || value > MAX_TIMEOUT => {
-            Err(ClusterError::invalid(format!("{name}={value:?}: from 1 ns to a year")))
+/// An empty text is a channel that is not set.
+fn channel_syntax(name: &str, text: &str) -> Result<()> {
+    if text.is_empty() { Ok(()) } else { channel(name, text).map(drop) }
+}
+
+fn some_member(name: &str, endpoints: &Option<IngressEndpoints>) -> Result<()> {
+    match endpoints {
+        Some(endpoints) if endpoints.iter().count() == 0 => {
+            Err(ClusterError::invalid(format!("{name}: no members")))
         }
         _ => Ok(()),
     }
 }
 
-rusteron_core::impl_debug!(ClusterContext: ingress_channel, ingress_endpoints, egress_channel);
-
-/// Supplies the credentials that a cluster asks a client for.
-///
-/// Only the cluster's `Authenticator` interprets the bytes. The default is no credentials. Called
-/// while connecting, on the polling thread. A panic goes through to the caller of the poll.
-///
-/// ```
-/// use rusteron_cluster::{ClusterContext, CredentialsSupplier};
-///
-/// struct Token(Vec<u8>);
-///
-/// impl CredentialsSupplier for Token {
-///     fn encoded_credentials(&mut self) -> Vec<u8> {
-///         self.0.clone()
-///     }
-///
-///     fn on_challenge(&mut self, encoded_challenge: &[u8]) -> Vec<u8> {
-///         [&self.0, encoded_challenge].concat()
-///     }
-/// }
-///
-/// let mut context = ClusterContext::new();
-/// context.set_credentials_supplier(Token(b"admin:admin".to_vec()));
-/// ```
-///
-/// Corresponds to `io.aeron.security.CredentialsSupplier`.
-pub trait CredentialsSupplier: Send {
-    /// Returns the credentials for a connect request. Called again if the cluster redirects the
-    /// client to another member.
-    fn encoded_credentials(&mut self) -> Vec<u8>;
-
-    /// Returns the answer to a challenge, if the cluster does not accept the first credentials.
-    fn on_challenge(&mut self, encoded_challenge: &[u8]) -> Vec<u8>;
+fn name_of_client(name: &str, text: &str) -> Result<()> {
+    if text.len() <= MAX_CLIENT_NAME_LENGTH && text.is_ascii() {
+        return Ok(());
+    }
+    Err(ClusterError::invalid(format!(
+        "{name}={text:?}: at most {MAX_CLIENT_NAME_LENGTH} bytes of ASCII"
+    )))
 }
+
+fn timeout(name: &str, value: &Duration) -> Result<()> {
+    if !value.is_zero() && *value <= MAX_TIMEOUT {
+        return Ok(());
+    }
+    Err(ClusterError::invalid(format!("{name}={value:?}: from 1 ns to a year")))
+}
+
+fn optional_timeout(name: &str, value: &Option<Duration>) -> Result<()> {
+    value.as_ref().map_or(Ok(()), |value| timeout(name, value))
+}
+
+rusteron_core::impl_debug!(ClusterContext: ingress_channel, ingress_endpoints, egress_channel);
 
 /// Supplies empty credentials.
 pub(crate) struct NoCredentials;
@@ -236,8 +223,11 @@ mod tests {
         let mut context = ClusterContext::new();
         context
             .set_ingress_channel("aeron:udp")
+            .unwrap()
             .set_ingress_endpoints("0=localhost:9002".parse().unwrap())
-            .set_egress_channel("aeron:udp?endpoint=localhost:0");
+            .unwrap()
+            .set_egress_channel("aeron:udp?endpoint=localhost:0")
+            .unwrap();
         context
     }
 
@@ -280,7 +270,7 @@ mod tests {
 
     #[test]
     fn invalid_settings_are_named() {
-        type Change = fn(&mut ClusterContext) -> &mut ClusterContext;
+        type Change = fn(&mut ClusterContext) -> Result<&mut ClusterContext>;
         let cases: [(Change, &str); 9] = [
             (|x| x.set_ingress_channel(""), "ingress_channel is not set"),
             (|x| x.set_egress_channel(""), "egress_channel is not set"),
@@ -295,8 +285,8 @@ mod tests {
         assert!(valid().conclude().is_ok());
         for (change, expected) in cases {
             let mut context = valid();
-            change(&mut context);
-            let error = context.conclude().unwrap_err();
+            let changed = change(&mut context).map(drop);
+            let error = changed.and_then(|()| context.conclude().map(drop)).unwrap_err();
             assert_eq!(error.kind(), ClusterErrorKind::InvalidArgument);
             assert!(error.message().contains(expected), "{error}");
         }
@@ -307,9 +297,9 @@ mod tests {
         let channels = valid().conclude().unwrap();
         assert_eq!(channels.egress.get(Parameter::Rejoin), Some("false"));
         let mut context = valid();
-        context.set_egress_channel("aeron:udp?endpoint=localhost:0|rejoin=true");
+        context.set_egress_channel("aeron:udp?endpoint=localhost:0|rejoin=true").unwrap();
         assert_eq!(context.conclude().unwrap().egress.get(Parameter::Rejoin), Some("false"));
-        context.set_egress_channel("aeron:ipc");
+        context.set_egress_channel("aeron:ipc").unwrap();
         assert_eq!(context.conclude().unwrap().egress.get(Parameter::Rejoin), None);
     }
 }

@@ -14,7 +14,7 @@ use crate::client::context::ClusterContext;
 use crate::client::egress::{AdminRequestType, Egress};
 use crate::client::endpoints::find_endpoint;
 use crate::client::pending_ingress::{IngressStream, PendingIngress};
-use crate::client::session::{CloseCause, ClusterState};
+use crate::client::session::{ClusterCloseCause, ClusterState};
 use crate::client::session_header::SessionHeader;
 use crate::client::shared_session::{Leader, SharedSession, Version};
 use crate::codec::{AdminRequest, MessageHeader, SessionCloseRequest, SessionKeepAlive};
@@ -374,10 +374,12 @@ impl Ingress {
         self.follow();
         self.poll_next();
         match self.state {
-            ClusterState::Closed(CloseCause::MaxPositionExceeded) => {
+            ClusterState::Closed(ClusterCloseCause::MaxPositionExceeded) => {
                 Err(OfferError::MaxPositionExceeded)
             }
-            ClusterState::Closed(CloseCause::ClientClosed(cause)) => Err(OfferError::Closed(cause)),
+            ClusterState::Closed(ClusterCloseCause::ClientClosed(cause)) => {
+                Err(OfferError::Closed(cause))
+            }
             ClusterState::Closed(_) => Err(OfferError::Closed(rusteron_client::CloseCause::Handle)),
             _ if self.publication.is_none() => Err(OfferError::NotConnected),
             _ => Ok(()),
@@ -411,7 +413,9 @@ impl Ingress {
             self.connected = version.if_connected();
             self.state = state;
             let is_same_leader = leader.event == self.leader_event;
-            if is_same_leader && state == ClusterState::Closed(CloseCause::ClosedByApplication) {
+            if is_same_leader
+                && state == ClusterState::Closed(ClusterCloseCause::ClosedByApplication)
+            {
                 self.send_close_request();
             }
             if !is_same_leader {
@@ -436,7 +440,7 @@ impl Ingress {
             Ok(channel) => self.next = Some((channel, PendingIngress::default())),
             Err(error) => {
                 log::warn!("ingress to cluster member {}: {error}", self.leader_member_id);
-                self.shared.close(CloseCause::NewLeaderIngressFailed);
+                self.shared.close(ClusterCloseCause::NewLeaderIngressFailed);
             }
         }
     }
@@ -465,8 +469,8 @@ impl Ingress {
             Err(error) if is_temporary(&error) => {}
             Err(error) => {
                 log::warn!("ingress to cluster member {}: {error}", self.leader_member_id);
-                let client = self.aeron.close_cause().map(CloseCause::ClientClosed);
-                self.shared.close(client.unwrap_or(CloseCause::NewLeaderIngressFailed));
+                let client = self.aeron.close_cause().map(ClusterCloseCause::ClientClosed);
+                self.shared.close(client.unwrap_or(ClusterCloseCause::NewLeaderIngressFailed));
                 self.follow();
             }
         }
@@ -492,7 +496,7 @@ impl Ingress {
 /// Closes the session.
 impl Drop for Ingress {
     fn drop(&mut self) {
-        self.shared.close(CloseCause::ClosedByApplication);
+        self.shared.close(ClusterCloseCause::ClosedByApplication);
         self.follow();
     }
 }

@@ -26,13 +26,13 @@ mod session;
 mod session_header;
 mod shared_session;
 
-pub use async_connect::AsyncConnect;
+pub use async_connect::AsyncClusterConnect;
 pub use cluster_client::{ClusterClient, JoinError};
 pub use cluster_egress::ClusterEgress;
 pub use connect::ConnectState;
-pub use context::{ClusterContext, CredentialsSupplier};
+pub use context::ClusterContext;
 pub use egress::{AdminRequestType, AdminResponseCode, Egress, EgressAdapter, EventCode};
 pub use endpoints::IngressEndpoints;
 pub use ingress::{Ingress, IngressClaim};
-pub use session::{CloseCause, ClusterState};
+pub use session::{ClusterCloseCause, ClusterState};
 pub use session_header::SessionHeader;

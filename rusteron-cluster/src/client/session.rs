@@ -23,7 +23,7 @@ pub enum ClusterState {
     /// [message timeout](crate::ClusterContext::set_message_timeout).
     AwaitNewLeaderConnection,
     /// The session is closed for good. Connect anew.
-    Closed(CloseCause),
+    Closed(ClusterCloseCause),
 }
 
 impl ClusterState {
@@ -36,7 +36,7 @@ impl ClusterState {
 /// The cause of a session's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum CloseCause {
+pub enum ClusterCloseCause {
     /// The cluster has closed the session: a service did, or the session has timed out.
     /// [`Egress::SessionEvent`](crate::Egress) has the reason.
     ClosedByCluster,
@@ -57,7 +57,7 @@ pub enum CloseCause {
     ),
 }
 
-impl fmt::Display for CloseCause {
+impl fmt::Display for ClusterCloseCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ClosedByCluster => f.write_str("the cluster has closed the session"),
@@ -107,7 +107,7 @@ impl Session {
         self.state == ClusterState::Connected
     }
 
-    pub(crate) fn close_cause(&self) -> Option<CloseCause> {
+    pub(crate) fn close_cause(&self) -> Option<ClusterCloseCause> {
         match self.state {
             ClusterState::Closed(cause) => Some(cause),
             _ => None,
@@ -131,10 +131,10 @@ impl Session {
         now: impl FnOnce() -> Instant,
     ) {
         if let Some(cause) = client_close_cause {
-            return self.close(CloseCause::ClientClosed(cause));
+            return self.close(ClusterCloseCause::ClientClosed(cause));
         }
         match error {
-            OfferError::MaxPositionExceeded => self.close(CloseCause::MaxPositionExceeded),
+            OfferError::MaxPositionExceeded => self.close(ClusterCloseCause::MaxPositionExceeded),
             // While a new leader's publication connects, rejections are expected.
             OfferError::NotConnected | OfferError::Closed(_) if self.is_connected() => {
                 self.await_new_leader(now());
@@ -159,7 +159,7 @@ impl Session {
     }
 
     /// Closes the session; the first cause counts.
-    pub(crate) fn close(&mut self, cause: CloseCause) {
+    pub(crate) fn close(&mut self, cause: ClusterCloseCause) {
         if self.close_cause().is_none() {
             self.state = ClusterState::Closed(cause);
         }
@@ -168,8 +168,8 @@ impl Session {
     /// Closes the session if its deadline has passed. Returns whether that happened.
     pub(crate) fn check_deadline(&mut self, now: Instant) -> bool {
         let cause = match self.state {
-            ClusterState::AwaitNewLeader => CloseCause::NoNewLeader,
-            ClusterState::AwaitNewLeaderConnection => CloseCause::NoConnectionToNewLeader,
+            ClusterState::AwaitNewLeader => ClusterCloseCause::NoNewLeader,
+            ClusterState::AwaitNewLeaderConnection => ClusterCloseCause::NoConnectionToNewLeader,
             ClusterState::Connected | ClusterState::Closed(_) => return false,
         };
         if now < self.deadline {
@@ -255,7 +255,7 @@ mod tests {
             let mut scripted = Scripted::new();
             assert_eq!(scripted.reject(error), ClusterState::AwaitNewLeader);
             assert_eq!(scripted.after(NEW_LEADER_TIMEOUT - TICK), ClusterState::AwaitNewLeader);
-            let closed = ClusterState::Closed(CloseCause::NoNewLeader);
+            let closed = ClusterState::Closed(ClusterCloseCause::NoNewLeader);
             assert_eq!(scripted.after(TICK), closed);
         }
     }
@@ -266,7 +266,7 @@ mod tests {
         scripted.after(NEW_LEADER_TIMEOUT - TICK);
         scripted.reject(OfferError::NotConnected);
         scripted.session.on_egress_lost(scripted.now);
-        assert_eq!(scripted.after(TICK), ClusterState::Closed(CloseCause::NoNewLeader));
+        assert_eq!(scripted.after(TICK), ClusterState::Closed(ClusterCloseCause::NoNewLeader));
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
         );
         let waiting = scripted.after(MESSAGE_TIMEOUT - TICK);
         assert_eq!(waiting, ClusterState::AwaitNewLeaderConnection);
-        let closed = ClusterState::Closed(CloseCause::NoConnectionToNewLeader);
+        let closed = ClusterState::Closed(ClusterCloseCause::NoConnectionToNewLeader);
         assert_eq!(scripted.after(TICK), closed);
     }
 
@@ -297,7 +297,7 @@ mod tests {
         scripted.after(NEW_LEADER_TIMEOUT);
         scripted.session.on_accepted();
         scripted.session.on_new_leader(scripted.now);
-        let closed = ClusterState::Closed(CloseCause::NoNewLeader);
+        let closed = ClusterState::Closed(ClusterCloseCause::NoNewLeader);
         assert_eq!(scripted.session.state(), closed);
     }
 
@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn maximum_position_closes() {
         for mut scripted in [Scripted::new(), Scripted::with_new_leader()] {
-            let closed = ClusterState::Closed(CloseCause::MaxPositionExceeded);
+            let closed = ClusterState::Closed(ClusterCloseCause::MaxPositionExceeded);
             assert_eq!(scripted.reject(OfferError::MaxPositionExceeded), closed);
         }
     }
@@ -333,9 +333,9 @@ mod tests {
         let now = scripted.now;
         let cause = ClientCause::DriverShutdown;
         scripted.session.on_rejected(OfferError::Closed(cause), Some(cause), || now);
-        let closed = ClusterState::Closed(CloseCause::ClientClosed(cause));
+        let closed = ClusterState::Closed(ClusterCloseCause::ClientClosed(cause));
         assert_eq!(scripted.session.state(), closed);
-        scripted.session.close(CloseCause::ClosedByCluster);
+        scripted.session.close(ClusterCloseCause::ClosedByCluster);
         assert_eq!(scripted.session.state(), closed);
     }
 }

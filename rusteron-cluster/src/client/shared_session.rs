@@ -20,7 +20,7 @@ use std::time::Instant;
 use rusteron_client::OfferError;
 use rusteron_core::ffi::Process;
 
-use crate::client::session::{CloseCause, ClusterState, Session};
+use crate::client::session::{ClusterCloseCause, ClusterState, Session};
 
 /// A session's state and its leader.
 ///
@@ -129,7 +129,7 @@ impl SharedSession {
     /// Returns the state in a forked child, which has no session.
     #[cold]
     pub(crate) fn state_in_child(&self) -> ClusterState {
-        ClusterState::Closed(CloseCause::ClientClosed(self.process.close_cause()))
+        ClusterState::Closed(ClusterCloseCause::ClientClosed(self.process.close_cause()))
     }
 
     /// Returns the state with its version, and the leader. `None` in a forked child.
@@ -188,7 +188,7 @@ impl SharedSession {
     }
 
     /// Closes the session; the first cause counts.
-    pub(crate) fn close(&self, cause: CloseCause) {
+    pub(crate) fn close(&self, cause: ClusterCloseCause) {
         self.change(|inner| inner.session.close(cause));
     }
 
@@ -251,8 +251,8 @@ mod tests {
         session.on_accepted(1);
         assert_eq!(session.state(), ClusterState::Connected);
         assert!(session.version().is_connected() && session.version() != first);
-        session.close(CloseCause::ClosedByCluster);
-        assert_eq!(session.state(), ClusterState::Closed(CloseCause::ClosedByCluster));
+        session.close(ClusterCloseCause::ClosedByCluster);
+        assert_eq!(session.state(), ClusterState::Closed(ClusterCloseCause::ClosedByCluster));
         assert!(session.version().is_closed());
     }
 
@@ -263,9 +263,10 @@ mod tests {
         let held = session.lock();
         let pid = std::process::id();
         let child = rusteron_test_support::ForkedChild::run(|| {
-            session.close(CloseCause::ClosedByApplication);
+            session.close(ClusterCloseCause::ClosedByApplication);
             assert!(session.read().is_none());
-            let ClusterState::Closed(CloseCause::ClientClosed(cause)) = session.state() else {
+            let ClusterState::Closed(ClusterCloseCause::ClientClosed(cause)) = session.state()
+            else {
                 panic!("{session:?}");
             };
             assert_eq!(cause, ClientCause::Forked { pid });
@@ -299,6 +300,6 @@ mod tests {
         }
         let cause = ClientCause::DriverShutdown;
         session.on_rejected(0, OfferError::Closed(cause), Some(cause));
-        assert_eq!(session.state(), ClusterState::Closed(CloseCause::ClientClosed(cause)));
+        assert_eq!(session.state(), ClusterState::Closed(ClusterCloseCause::ClientClosed(cause)));
     }
 }

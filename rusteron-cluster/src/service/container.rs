@@ -37,7 +37,7 @@ use crate::service::ticker::Ticker;
 ///
 /// fn run(service: impl ClusteredService + 'static) -> rusteron_cluster::Result<()> {
 ///     let mut context = ServiceContext::new();
-///     context.set_aeron_dir("/dev/shm/aeron-node-0");
+///     context.set_aeron_dir("/dev/shm/aeron-node-0")?;
 ///     let container = ServiceContainer::launch(context, service)?;
 ///     println!("{}", container.join());
 ///     Ok(())
@@ -187,7 +187,7 @@ impl<S: ClusteredService> ServiceAgent<S> {
     ///   [`Io`](crate::ClusterErrorKind::Io): the mark file belongs to another container, or cannot
     ///   be made.
     pub fn new(context: ServiceContext, service: S) -> Result<Self> {
-        context.conclude()?;
+        context.new_archive_context()?;
         let context = Arc::new(context);
         let stop = Arc::new(AtomicBool::new(false));
         let aeron = context.connect()?;

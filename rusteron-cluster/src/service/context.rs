@@ -12,7 +12,7 @@ use crate::codec::mark_file::ERROR_BUFFER_LENGTHS;
 use crate::error::{ClusterError, Result};
 use crate::service::error::ErrorPolicy;
 use crate::service::types::AppVersion;
-use crate::settings::{check, duration, length, number, parsed, path, settings, stream_id, text};
+use crate::settings::{duration, length, number, parsed, path, settings, stream_id, text, within};
 
 /// A consensus module has up to 10 services.
 const SERVICE_IDS: RangeInclusive<i32> = 0..=9;
@@ -31,24 +31,28 @@ pub(crate) type ErrorHandler = Arc<dyn Fn(&str) + Send + Sync>;
 pub(crate) type AppVersionValidator = Arc<dyn Fn(AppVersion, AppVersion) -> bool + Send + Sync>;
 
 type ArchiveConfigurator =
-    Arc<dyn Fn(&mut archive::Context) -> rusteron_client::Result<()> + Send + Sync>;
+    Arc<dyn Fn(&mut archive::ArchiveContext) -> rusteron_client::Result<()> + Send + Sync>;
 
 settings! {
     /// The configuration of a service container: its node, ids, channels and error policy.
     ///
     /// [`new`](Self::new) returns Aeron's defaults. A container needs the node's media driver, with
     /// [`set_aeron_dir`](Self::set_aeron_dir), and a service id if the node has several services. All
-    /// else must be equal to the consensus module's configuration, and is by default.
+    /// else must be equal to the consensus module's configuration, and is by default. A setter
+    /// refuses a value that is out of range, and changes nothing then.
     ///
     /// ```
     /// use rusteron_cluster::{AppVersion, ErrorPolicy, ServiceContext};
     ///
+    /// # fn main() -> rusteron_cluster::Result<()> {
     /// let mut context = ServiceContext::new();
     /// context
-    ///     .set_aeron_dir("/dev/shm/aeron-node-0")
-    ///     .set_app_version(AppVersion::new(1, 4, 0))
-    ///     .set_error_policy(ErrorPolicy::Terminate);
+    ///     .set_aeron_dir("/dev/shm/aeron-node-0")?
+    ///     .set_app_version(AppVersion::new(1, 4, 0))?
+    ///     .set_error_policy(ErrorPolicy::Terminate)?;
     /// assert_eq!(context.service_id(), 0);
+    /// # Ok(())
+    /// # }
     /// ```
     ///
     /// Corresponds to `io.aeron.cluster.service.ClusteredServiceContainer.Context`.
@@ -80,26 +84,28 @@ settings! {
     /// Sets the length of the mark file's error log in bytes, at least 1 MiB and below 2 GiB. The
     /// default is 1 MiB.
     set_error_buffer_length, error_buffer_length: value(usize) = 1024 * 1024,
-        "AERON_CLUSTER_SERVICE_ERROR_BUFFER_LENGTH" => length(ERROR_BUFFER_LENGTHS);
+        "AERON_CLUSTER_SERVICE_ERROR_BUFFER_LENGTH" => length(ERROR_BUFFER_LENGTHS),
+        check within(ERROR_BUFFER_LENGTHS);
 
     /// Sets the directory of the node's media driver. The default is the directory of
     /// [`rusteron_client::Context`]: the variable `AERON_DIR`, or Aeron's own default.
     set_aeron_dir, aeron_dir: optional_path = None;
 
     /// Sets the id of the cluster on its media driver. The default is 0.
-    set_cluster_id, cluster_id: value(i32) = 0, "AERON_CLUSTER_ID" => number(CLUSTER_IDS);
+    set_cluster_id, cluster_id: value(i32) = 0,
+        "AERON_CLUSTER_ID" => number(CLUSTER_IDS), check within(CLUSTER_IDS);
 
     /// Sets the id of this service on its node, from 0 below the consensus module's number of
     /// services, 9 at most. The default is 0.
     set_service_id, service_id: value(i32) = 0,
-        "AERON_CLUSTER_SERVICE_ID" => number(SERVICE_IDS);
+        "AERON_CLUSTER_SERVICE_ID" => number(SERVICE_IDS), check within(SERVICE_IDS);
 
     /// Sets the name of the service: of the container's thread, its Aeron client and its archive
     /// client. The default is `clustered-service`. Aeron's limit for a client's name is 100 bytes.
     ///
     /// A client that [`set_aeron`](Self::set_aeron) sets keeps its own name.
     set_service_name, service_name: text = "clustered-service".to_owned(),
-        "AERON_CLUSTER_SERVICE_NAME" => text;
+        "AERON_CLUSTER_SERVICE_NAME" => text, check without_nul;
 
     /// Sets the version of the application. An incompatible log or snapshot ends the container. The
     /// default is 0.0.1, as the consensus module's.
@@ -120,7 +126,8 @@ settings! {
 
     /// Sets the greatest number of fragments of the log in a duty cycle. The default is 50.
     set_log_fragment_limit, log_fragment_limit: value(usize) = 50,
-        "AERON_CLUSTER_LOG_FRAGMENT_LIMIT" => number(LOG_FRAGMENT_LIMITS);
+        "AERON_CLUSTER_LOG_FRAGMENT_LIMIT" => number(LOG_FRAGMENT_LIMITS),
+        check within(LOG_FRAGMENT_LIMITS);
 
     /// Sets the duration of a duty cycle beyond which the cycle is counted as slow. The default is
     /// 100 ms.
@@ -164,7 +171,7 @@ settings! {
     /// Sets the local control channel of the node's archive, in both directions. The default is
     /// `aeron:ipc?term-length=64k`.
     set_archive_channel, archive_channel: text = "aeron:ipc?term-length=64k".to_owned(),
-        "AERON_ARCHIVE_LOCAL_CONTROL_CHANNEL" => text;
+        "AERON_ARCHIVE_LOCAL_CONTROL_CHANNEL" => text, check ipc;
 
     /// Sets the stream id of requests to the archive. The default is 10.
     set_archive_stream_id, archive_stream_id: value(i32) = 10,
@@ -179,9 +186,9 @@ impl ServiceContext {
     /// a container that ends is noticed only when the last handle of the client is dropped. A
     /// client without a conductor thread is driven by the container, which then must not block for
     /// longer than the client liveness timeout.
-    pub fn set_aeron(&mut self, value: Option<Aeron>) -> &mut Self {
+    pub fn set_aeron(&mut self, value: Option<Aeron>) -> Result<&mut Self> {
         self.aeron = value;
-        self
+        Ok(self)
     }
 
     /// Sets the check of versions: whether a service of the first version, the own one, can run on a
@@ -195,17 +202,20 @@ impl ServiceContext {
     pub fn set_app_version_validator(
         &mut self,
         value: impl Fn(AppVersion, AppVersion) -> bool + Send + Sync + 'static,
-    ) -> &mut Self {
+    ) -> Result<&mut Self> {
         self.app_version_validator = Arc::new(value);
-        self
+        Ok(self)
     }
 
     /// Sets a handler of errors that the container records. The default is none. All errors are
     /// counted, and logged with the crate `log`. Called on the container's thread. A panic in the
     /// handler is logged.
-    pub fn set_error_handler(&mut self, value: impl Fn(&str) + Send + Sync + 'static) -> &mut Self {
+    pub fn set_error_handler(
+        &mut self,
+        value: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<&mut Self> {
         self.error_handler = Some(Arc::new(value));
-        self
+        Ok(self)
     }
 
     /// Sets a function that configures the container's connections to the archive: credentials,
@@ -237,31 +247,25 @@ impl ServiceContext {
     ///     }
     /// }
     ///
+    /// # fn main() -> rusteron_cluster::Result<()> {
     /// let mut context = ServiceContext::new();
     /// context.set_archive_configurator(|archive| {
     ///     archive.set_credentials_supplier(Token)?.set_message_timeout(Duration::from_secs(30))?;
     ///     Ok(())
-    /// });
+    /// })?;
+    /// # Ok(())
+    /// # }
     /// ```
     #[doc(alias = "archiveContext")]
     pub fn set_archive_configurator(
         &mut self,
-        value: impl Fn(&mut archive::Context) -> rusteron_client::Result<()> + Send + Sync + 'static,
-    ) -> &mut Self {
+        value: impl Fn(&mut archive::ArchiveContext) -> rusteron_client::Result<()>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Result<&mut Self> {
         self.archive_configurator = Some(Arc::new(value));
-        self
-    }
-
-    /// Checks all settings.
-    pub(crate) fn conclude(&self) -> Result<()> {
-        if self.service_name.contains('\0') {
-            let name = &self.service_name;
-            return Err(ClusterError::invalid(format!("service_name={name:?}: has a NUL byte")));
-        }
-        check("service_id", self.service_id, &SERVICE_IDS)?;
-        check("cluster_id", self.cluster_id, &CLUSTER_IDS)?;
-        check("log_fragment_limit", self.log_fragment_limit, &LOG_FRAGMENT_LIMITS)?;
-        self.new_archive_context().map(drop)
+        Ok(self)
     }
 
     /// Returns the given client, or a new one.
@@ -278,8 +282,8 @@ impl ServiceContext {
     }
 
     /// Returns a new context of the node's archive: connecting consumes it.
-    pub(crate) fn new_archive_context(&self) -> Result<archive::Context> {
-        let mut context = archive::Context::new()?;
+    pub(crate) fn new_archive_context(&self) -> Result<archive::ArchiveContext> {
+        let mut context = archive::ArchiveContext::new()?;
         let base = context.control_response_stream_id();
         let offset = STREAM_IDS_OF_A_CLUSTER * (self.cluster_id + 1) + self.service_id + 1;
         let response_stream_id = base.checked_add(offset).ok_or_else(|| {
@@ -302,13 +306,26 @@ impl ServiceContext {
             ("control_request_channel", context.control_request_channel()),
             ("control_response_channel", context.control_response_channel()),
         ] {
-            if !channel.starts_with("aeron:ipc") {
-                let text = format!("{name}={channel}: the node's archive is reached by aeron:ipc");
-                return Err(ClusterError::invalid(text));
-            }
+            ipc(name, &channel)?;
         }
         Ok(context)
     }
+}
+
+fn without_nul(name: &str, text: &str) -> Result<()> {
+    if text.contains('\0') {
+        return Err(ClusterError::invalid(format!("{name}={text:?}: has a NUL byte")));
+    }
+    Ok(())
+}
+
+fn ipc(name: &str, channel: &str) -> Result<()> {
+    if channel.starts_with("aeron:ipc") {
+        return Ok(());
+    }
+    Err(ClusterError::invalid(format!(
+        "{name}={channel}: the node's archive is reached by aeron:ipc"
+    )))
 }
 
 rusteron_core::impl_debug!(
@@ -323,11 +340,13 @@ mod tests {
 
     #[test]
     fn values_out_of_range_are_refused() {
-        let refused = |change: fn(&mut ServiceContext) -> &mut ServiceContext, text: &str| {
+        type Change = fn(&mut ServiceContext) -> Result<&mut ServiceContext>;
+        let refused = |change: Change, text: &str| {
             let mut context = ServiceContext::new();
-            context.conclude().expect("the defaults are valid");
-            change(&mut context);
-            let error = context.conclude().expect_err(text);
+            context.new_archive_context().expect("the defaults are valid");
+            let changed = change(&mut context).map(drop);
+            let error =
+                changed.and_then(|()| context.new_archive_context().map(drop)).expect_err(text);
             assert!(error.message().starts_with(text), "{error}");
         };
         refused(|x| x.set_service_id(-1), "service_id=-1: from 0 to 9");
@@ -336,8 +355,10 @@ mod tests {
         refused(|x| x.set_cluster_id(i32::MAX), "cluster_id=2147483647: ");
         refused(|x| x.set_service_name("a\0b"), "service_name=\"a\\0b\": ");
         refused(|x| x.set_log_fragment_limit(0), "log_fragment_limit=0: ");
+        refused(|x| x.set_error_buffer_length(1000), "error_buffer_length=1000: from ");
+        refused(|x| x.set_error_buffer_length(usize::MAX), "error_buffer_length=");
         const UDP: &str = "aeron:udp?endpoint=localhost:1";
-        refused(|x| x.set_archive_channel(UDP), "control_request_channel=aeron:udp?endpoint");
+        refused(|x| x.set_archive_channel(UDP), "archive_channel=aeron:udp?endpoint");
         refused(
             |x| x.set_archive_configurator(|_| panic!("no token")),
             "archive_configurator: panic: no token",
@@ -355,20 +376,24 @@ mod tests {
     #[test]
     fn archive_context_has_settings_and_configuration() {
         let mut context = ServiceContext::new();
-        context.set_cluster_id(2).set_service_id(3).set_service_name("orders");
-        context.set_archive_channel("aeron:ipc?term-length=1m").set_archive_stream_id(77);
+        context.set_cluster_id(2).unwrap().set_service_id(3).unwrap();
+        context.set_service_name("orders").unwrap();
+        context.set_archive_channel("aeron:ipc?term-length=1m").unwrap();
+        context.set_archive_stream_id(77).unwrap();
         let archive = context.new_archive_context().expect("valid");
         assert_eq!(archive.control_request_channel(), "aeron:ipc?term-length=1m");
         assert_eq!(archive.control_response_channel(), "aeron:ipc?term-length=1m");
         assert_eq!(archive.control_request_stream_id(), 77);
         assert_eq!(archive.control_response_stream_id(), 324);
         assert_eq!(archive.client_name(), "orders");
-        context.set_archive_configurator(|archive| {
-            archive.set_message_timeout(Duration::from_secs(77))?;
-            archive.set_control_response_stream_id(9)?;
-            archive.set_control_response_channel("aeron:ipc?term-length=2m")?;
-            Ok(())
-        });
+        context
+            .set_archive_configurator(|archive| {
+                archive.set_message_timeout(Duration::from_secs(77))?;
+                archive.set_control_response_stream_id(9)?;
+                archive.set_control_response_channel("aeron:ipc?term-length=2m")?;
+                Ok(())
+            })
+            .unwrap();
         let archive = context.new_archive_context().expect("valid");
         assert_eq!(archive.message_timeout(), Duration::from_secs(77));
         assert_eq!(archive.control_response_stream_id(), 9);

@@ -34,13 +34,12 @@ use rusteron_core::cnc::error_log::{
 use rusteron_core::ffi::PerProcess;
 
 use crate::codec::mark_file::{
-    ACTIVITY_OFFSET, ComponentType, ENDED, ERROR_BUFFER_LENGTHS, HEADER_LENGTH, MEMBER_ID_OFFSET,
-    MarkFileHeader, PID_OFFSET, START_OFFSET, STARTING, VERSION, VERSION_FAILED, VERSION_OFFSET,
+    ACTIVITY_OFFSET, ComponentType, ENDED, HEADER_LENGTH, MEMBER_ID_OFFSET, MarkFileHeader,
+    PID_OFFSET, START_OFFSET, STARTING, VERSION, VERSION_FAILED, VERSION_OFFSET,
 };
 use crate::error::{ClusterError, ClusterErrorKind, Result};
 use crate::service::context::ServiceContext;
 use crate::service::files::{self, MappedFile};
-use crate::settings::check;
 
 /// A component without a sign of life for this time is not alive.
 const LIVENESS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -176,9 +175,6 @@ fn header(
     aeron_dir: &Path,
     file_page_size: usize,
 ) -> Result<MarkFileHeader> {
-    let length = context.error_buffer_length();
-    check("error_buffer_length", length, &ERROR_BUFFER_LENGTHS)?;
-    check("service_id", context.service_id(), &(0..=i32::MAX))?;
     if !file_page_size.is_power_of_two() || file_page_size > 1 << 30 {
         return Err(ClusterError::invalid(format!(
             "file page size {file_page_size}: must be a power of two, and 1 GiB at most"
@@ -198,7 +194,7 @@ fn header(
         member_id: -1,
         service_id: context.service_id(),
         header_length: HEADER_LENGTH as i32,
-        error_buffer_length: length as i32,
+        error_buffer_length: context.error_buffer_length() as i32,
         cluster_id: context.cluster_id(),
         aeron_dir: aeron_dir.to_string_lossy().into_owned(),
         control_channel: context.control_channel().to_owned(),

@@ -26,9 +26,13 @@ fn context(is_exclusive: bool) -> ClusterContext {
     let mut context = ClusterContext::new();
     context
         .set_ingress_channel("aeron:ipc")
+        .unwrap()
         .set_egress_channel("aeron:ipc")
+        .unwrap()
         .set_is_ingress_exclusive(is_exclusive)
-        .set_message_timeout(Duration::from_secs(60));
+        .unwrap()
+        .set_message_timeout(Duration::from_secs(60))
+        .unwrap();
     context
 }
 
@@ -72,7 +76,7 @@ fn polling_does_not_allocate() {
     let aeron = connect(&driver);
     for keep_alive_interval in [None, Some(Duration::from_nanos(1))] {
         let mut settings = context(true);
-        settings.set_keep_alive_interval(keep_alive_interval);
+        settings.set_keep_alive_interval(keep_alive_interval).unwrap();
         let (mut leader, mut client) = accept(&aeron, settings);
         let mut received = 0;
         // Counts messages, and answers them.

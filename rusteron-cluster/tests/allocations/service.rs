@@ -118,7 +118,7 @@ fn duty_cycles_do_not_allocate() {
     let service =
         Sender { timers: Arc::clone(&timers), service_messages: Arc::clone(&service_messages) };
     let mut context = ServiceContext::new();
-    context.set_aeron_dir(node.aeron_dir()).set_cluster_dir(node.cluster_dir());
+    context.set_aeron_dir(node.aeron_dir()).unwrap().set_cluster_dir(node.cluster_dir()).unwrap();
     let mut agent = ServiceAgent::new(context, service).expect("an agent");
     // Starts, terms and new sessions may allocate.
     let is_counted = AtomicBool::new(false);
@@ -138,9 +138,13 @@ fn duty_cycles_do_not_allocate() {
     let mut settings = ClusterContext::new();
     settings
         .set_ingress_channel("aeron:udp")
+        .unwrap()
         .set_ingress_endpoints(cluster.ingress_endpoints().parse().expect("endpoints"))
+        .unwrap()
         .set_egress_channel("aeron:udp?endpoint=localhost:0")
-        .set_message_timeout(Duration::from_secs(60));
+        .unwrap()
+        .set_message_timeout(Duration::from_secs(60))
+        .unwrap();
     let mut attempt = ClusterClient::async_connect(&aeron, settings).expect("valid settings");
     let mut client = None;
     await_that("a session", || {

@@ -19,14 +19,17 @@ fn cluster_context(channel: &str) -> ClusterContext {
     let mut context = ClusterContext::new();
     context
         .set_ingress_channel(channel)
+        .unwrap()
         .set_egress_channel("aeron:udp?endpoint=localhost:0")
-        .set_message_timeout(DEADLINE);
+        .unwrap()
+        .set_message_timeout(DEADLINE)
+        .unwrap();
     context
 }
 
 fn members(endpoints: &str) -> ClusterContext {
     let mut context = cluster_context("aeron:udp");
-    context.set_ingress_endpoints(endpoints.parse().expect("endpoints"));
+    context.set_ingress_endpoints(endpoints.parse().expect("endpoints")).unwrap();
     context
 }
 
@@ -40,7 +43,7 @@ fn no_cluster_is_a_timeout() {
         (members(&format!("0={endpoint}")), format!("aeron:udp?endpoint={endpoint}: not ")),
         (ipc, "aeron:ipc: not ".to_owned()),
     ] {
-        context.set_message_timeout(SHORT);
+        context.set_message_timeout(SHORT).unwrap();
         let error = ClusterClient::connect(&aeron, context).unwrap_err();
         assert_eq!(error.kind(), ClusterErrorKind::Timeout, "{error}");
         assert!(error.message().contains(&channel), "{error}");
@@ -71,7 +74,7 @@ fn awaited_timeout() {
     let driver = launch();
     let aeron = connect(&driver);
     let mut context = members(&format!("0=localhost:{}", free_port()));
-    context.set_message_timeout(SHORT);
+    context.set_message_timeout(SHORT).unwrap();
     let attempt = ClusterClient::async_connect(&aeron, context).expect("valid settings");
     let error = block_on(attempt).unwrap_err();
     assert_eq!(error.kind(), ClusterErrorKind::Timeout, "{error}");
@@ -85,7 +88,7 @@ fn client_without_conductor_thread_connects() {
     let aeron = Aeron::connect(client_context).expect("a client");
     let mut leader = StandIn::new(&connect(&driver), "aeron:ipc", 0);
     let mut settings = cluster_context("aeron:ipc");
-    settings.set_egress_channel("aeron:ipc");
+    settings.set_egress_channel("aeron:ipc").unwrap();
     thread::scope(|scope| {
         scope.spawn(|| {
             let request = leader.await_request(thread::yield_now);
@@ -113,8 +116,8 @@ fn taken_egress_port_ends_attempt() {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
     let port = socket.local_addr().expect("an address").port();
     let mut context = members("0=localhost:1");
-    context.set_message_timeout(Duration::from_secs(60));
-    context.set_egress_channel(format!("aeron:udp?endpoint=127.0.0.1:{port}"));
+    context.set_message_timeout(Duration::from_secs(60)).unwrap();
+    context.set_egress_channel(format!("aeron:udp?endpoint=127.0.0.1:{port}")).unwrap();
     let error = ClusterClient::connect(&aeron, context).unwrap_err();
     assert!(matches!(error.kind(), ClusterErrorKind::Client(_)), "{error:?}");
 }
@@ -135,7 +138,7 @@ fn other_protocol_version_is_a_rejection() {
     let aeron = connect(&driver);
     let mut leader = StandIn::new(&aeron, "aeron:ipc", 0);
     let mut settings = cluster_context("aeron:ipc");
-    settings.set_egress_channel("aeron:ipc");
+    settings.set_egress_channel("aeron:ipc").unwrap();
     let mut attempt = ClusterClient::async_connect(&aeron, settings).expect("valid settings");
     let request = leader.await_request(|| assert!(attempt.poll().expect("pending").is_none()));
     leader.answer(&request, 1, 0, "invalid client version 0.3.0, cluster is 1.0.0");

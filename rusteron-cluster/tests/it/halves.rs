@@ -9,15 +9,15 @@ use rusteron_cluster::codec::{
     SessionCloseRequest, SessionKeepAlive, SessionMessageHeader, decode_values,
 };
 use rusteron_cluster::{
-    CloseCause, ClusterClient, ClusterEgress, ClusterErrorKind, ClusterState, Egress, Ingress,
-    SessionHeader,
+    ClusterClient, ClusterCloseCause, ClusterEgress, ClusterErrorKind, ClusterState, Egress,
+    Ingress, SessionHeader,
 };
 use rusteron_test_support::cluster::StandIn;
 use rusteron_test_support::{await_some, await_that};
 
 use crate::leaders::{Members, SHORT, TIMEOUT, term};
 
-const BY_APPLICATION: ClusterState = ClusterState::Closed(CloseCause::ClosedByApplication);
+const BY_APPLICATION: ClusterState = ClusterState::Closed(ClusterCloseCause::ClosedByApplication);
 
 /// Ends threads of a scope, also if the test panics.
 pub(crate) struct EndOnDrop<'a>(pub(crate) &'a AtomicBool);
@@ -96,7 +96,7 @@ fn offers_follow_leaders_that_another_thread_hears_of() {
         let mut members = Members::new();
         let endpoints = members.endpoints();
         let mut context = members.context();
-        context.set_is_ingress_exclusive(is_exclusive);
+        context.set_is_ingress_exclusive(is_exclusive).unwrap();
         let (mut ingress, mut egress) = members.session(context).split();
         let (is_over, is_polled_out) = (AtomicBool::new(false), AtomicBool::new(false));
         let mut received: [Vec<(i64, u64)>; 3] = Default::default();
@@ -212,7 +212,7 @@ fn claims_follow_new_leader() {
 fn egress_loss_reaches_offers() {
     let mut members = Members::new();
     let mut context = members.context();
-    context.set_new_leader_timeout(Some(SHORT));
+    context.set_new_leader_timeout(Some(SHORT)).unwrap();
     let (mut ingress, mut egress) = members.session(context).split();
     members.members[0].disconnect();
     await_that("the loss", || {
@@ -223,9 +223,9 @@ fn egress_loss_reaches_offers() {
             Err(error) => panic!("{error}"),
         }
     });
-    await_state(&mut egress, ClusterState::Closed(CloseCause::NoNewLeader));
+    await_state(&mut egress, ClusterState::Closed(ClusterCloseCause::NoNewLeader));
     assert!(matches!(ingress.offer(b"x"), Err(OfferError::Closed(_))));
-    assert_eq!(ingress.state(), ClusterState::Closed(CloseCause::NoNewLeader));
+    assert_eq!(ingress.state(), ClusterState::Closed(ClusterCloseCause::NoNewLeader));
     let error = egress.poll(|_| {}, 10).expect_err("a closed session");
     assert_eq!(error.kind(), ClusterErrorKind::Closed);
     assert!(egress.subscription().is_none());
@@ -261,7 +261,7 @@ fn idle_ingress_follows_by_keep_alives() {
     let endpoints = members.endpoints();
     let mut context = members.context();
     // The first regular keep-alive is far away.
-    context.set_keep_alive_interval(Some(10 * TIMEOUT));
+    context.set_keep_alive_interval(Some(10 * TIMEOUT)).unwrap();
     let (mut ingress, mut egress) = members.session(context).split();
     members.members[1].leadership_term_id = 3;
     members.members[1].announce(&endpoints);
@@ -281,12 +281,12 @@ fn silent_ingress_closes_session_of_new_leader() {
     let endpoints = members.endpoints();
     let mut context = members.context();
     // Also the time for connecting, so it is not shorter.
-    context.set_message_timeout(Duration::from_secs(5));
+    context.set_message_timeout(Duration::from_secs(5)).unwrap();
     let (mut ingress, mut egress) = members.session(context).split();
     members.members[1].leadership_term_id = 3;
     members.members[1].announce(&endpoints);
     await_leader(&mut egress);
-    await_state(&mut egress, ClusterState::Closed(CloseCause::NoConnectionToNewLeader));
+    await_state(&mut egress, ClusterState::Closed(ClusterCloseCause::NoConnectionToNewLeader));
     assert!(matches!(ingress.offer(b"x"), Err(OfferError::Closed(_))));
 }
 
@@ -331,7 +331,7 @@ fn close_by_cluster_reaches_offers() {
     members.members[0].close_session("TIMEOUT");
     await_that("the end", || egress.poll(|_| {}, 10).is_err());
     assert!(matches!(ingress.offer(b"x"), Err(OfferError::Closed(_))));
-    assert_eq!(ingress.state(), ClusterState::Closed(CloseCause::ClosedByCluster));
+    assert_eq!(ingress.state(), ClusterState::Closed(ClusterCloseCause::ClosedByCluster));
     assert!(members.members[0].poll().is_none(), "the cluster knows");
 }
 
@@ -342,7 +342,7 @@ fn dead_driver_closes_both_halves() {
     // With its media driver.
     drop(members);
     await_that("the end", || egress.poll(|event| panic!("{event:?}"), 10).is_err());
-    let ClusterState::Closed(CloseCause::ClientClosed(cause)) = egress.state() else {
+    let ClusterState::Closed(ClusterCloseCause::ClientClosed(cause)) = egress.state() else {
         panic!("{:?}", egress.state());
     };
     assert_eq!(ingress.offer(b"x"), Err(OfferError::Closed(cause)));
@@ -370,7 +370,7 @@ fn joined_halves_go_on() {
 /// Returns the halves of a session over a shared publication, after the event of a new leader, member 1.
 fn shared_with_new_leader(members: &mut Members) -> (Ingress, ClusterEgress) {
     let mut context = members.context();
-    context.set_is_ingress_exclusive(false);
+    context.set_is_ingress_exclusive(false).unwrap();
     let (ingress, mut egress) = members.session(context).split();
     let endpoints = members.endpoints();
     members.members[1].leadership_term_id = 3;

@@ -7,7 +7,8 @@ use rusteron_cluster::codec::{
     MessageHeader, SessionKeepAlive, SessionMessageHeader, decode_values,
 };
 use rusteron_cluster::{
-    CloseCause, ClusterClient, ClusterContext, ClusterState, Egress, EgressAdapter, EventCode,
+    ClusterClient, ClusterCloseCause, ClusterContext, ClusterState, Egress, EgressAdapter,
+    EventCode,
 };
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::cluster::StandIn;
@@ -47,17 +48,22 @@ impl Members {
         let mut context = ClusterContext::new();
         context
             .set_ingress_channel("aeron:udp?term-length=64k")
+            .unwrap()
             .set_ingress_endpoints(self.endpoints().parse().expect("endpoints"))
+            .unwrap()
             .set_egress_channel("aeron:udp?endpoint=localhost:0")
+            .unwrap()
             .set_message_timeout(TIMEOUT)
-            .set_new_leader_timeout(Some(TIMEOUT));
+            .unwrap()
+            .set_new_leader_timeout(Some(TIMEOUT))
+            .unwrap();
         context
     }
 
     /// Opens a session with member 0. All members can then send to the client.
     pub(crate) fn session(&mut self, mut context: ClusterContext) -> ClusterClient {
         // One member at a time listens, so that the request reaches it.
-        context.set_ingress_endpoints(self.endpoints[0].parse().expect("endpoints"));
+        context.set_ingress_endpoints(self.endpoints[0].parse().expect("endpoints")).unwrap();
         let mut attempt = ClusterClient::async_connect(&self.aeron, context).expect("settings");
         let request =
             self.members[0].await_request(|| assert!(attempt.poll().expect("no error").is_none()));
@@ -135,7 +141,7 @@ fn redirect_is_followed() {
     let mut members = Members::new();
     let endpoints = members.endpoints();
     let mut context = members.context();
-    context.set_ingress_endpoints(members.endpoints[1].parse().expect("endpoints"));
+    context.set_ingress_endpoints(members.endpoints[1].parse().expect("endpoints")).unwrap();
     let mut attempt = ClusterClient::async_connect(&members.aeron, context).expect("settings");
     let mut work = || assert!(attempt.poll().expect("no error").is_none());
     let first = members.members[1].await_request(&mut work);
@@ -165,8 +171,11 @@ fn redirect_without_endpoints_is_remembered() {
     let mut context = ClusterContext::new();
     context
         .set_ingress_channel(format!("aeron:udp?endpoint={}", &members.endpoints[0][2..]))
+        .unwrap()
         .set_egress_channel("aeron:udp?endpoint=localhost:0")
-        .set_message_timeout(TIMEOUT);
+        .unwrap()
+        .set_message_timeout(TIMEOUT)
+        .unwrap();
     let mut attempt = ClusterClient::async_connect(&members.aeron, context).expect("settings");
     let mut work = || assert!(attempt.poll().expect("no error").is_none());
     let request = members.members[0].await_request(&mut work);
@@ -235,7 +244,7 @@ fn late_close_by_old_leader_is_ignored() {
     assert_eq!(client.state(), ClusterState::Connected);
     members.members[1].close_session("SERVICE_ACTION");
     assert_eq!(await_events(&mut client, 1), ["closed SERVICE_ACTION"]);
-    assert_eq!(client.state(), ClusterState::Closed(CloseCause::ClosedByCluster));
+    assert_eq!(client.state(), ClusterState::Closed(ClusterCloseCause::ClosedByCluster));
 }
 
 #[test]
@@ -261,8 +270,11 @@ fn closed_session_holds_up_no_other() {
     let mut context = ClusterContext::new();
     context
         .set_ingress_channel("aeron:ipc")
+        .unwrap()
         .set_egress_channel("aeron:ipc?term-length=64k")
-        .set_message_timeout(TIMEOUT);
+        .unwrap()
+        .set_message_timeout(TIMEOUT)
+        .unwrap();
     let mut leader = StandIn::new(&aeron, "aeron:ipc", 0);
     let mut attempt = ClusterClient::async_connect(&aeron, context).expect("valid settings");
     let request = leader.await_request(|| assert!(attempt.poll().expect("no error").is_none()));
@@ -287,7 +299,7 @@ fn closed_session_holds_up_no_other() {
 fn adapter_passes_messages_of_its_session() {
     let mut members = Members::new();
     let mut context = members.context();
-    context.set_egress_channel(format!("aeron:udp?endpoint=localhost:{}", free_port()));
+    context.set_egress_channel(format!("aeron:udp?endpoint=localhost:{}", free_port())).unwrap();
     let client = members.session(context);
     let channel = client.egress_subscription().expect("an open session").channel().to_owned();
     let mut subscription = members.aeron.add_subscription(channel, 102).expect("a subscription");
@@ -342,10 +354,10 @@ fn lost_egress_waits_for_new_leader() {
 fn missing_leader_closes_session() {
     let mut members = Members::new();
     let mut context = members.context();
-    context.set_new_leader_timeout(Some(SHORT));
+    context.set_new_leader_timeout(Some(SHORT)).unwrap();
     let mut client = members.session(context);
     members.members[0].disconnect();
-    await_state(&mut client, ClusterState::Closed(CloseCause::NoNewLeader));
+    await_state(&mut client, ClusterState::Closed(ClusterCloseCause::NoNewLeader));
     assert!(matches!(client.offer(b"x"), Err(OfferError::Closed(_))));
 }
 
@@ -355,12 +367,12 @@ fn polling_alone_does_not_connect_to_new_leader() {
     let endpoints = members.endpoints();
     let mut context = members.context();
     // Also the time for connecting, so it is not shorter.
-    context.set_message_timeout(Duration::from_secs(5));
+    context.set_message_timeout(Duration::from_secs(5)).unwrap();
     let mut client = members.session(context);
     members.members[1].leadership_term_id = 3;
     members.members[1].announce(&endpoints);
     await_events(&mut client, 1);
-    await_state(&mut client, ClusterState::Closed(CloseCause::NoConnectionToNewLeader));
+    await_state(&mut client, ClusterState::Closed(ClusterCloseCause::NoConnectionToNewLeader));
 }
 
 #[test]
@@ -369,7 +381,7 @@ fn automatic_keep_alive_connects_to_new_leader() {
     let endpoints = members.endpoints();
     let mut context = members.context();
     // The first regular keep-alive is far away.
-    context.set_keep_alive_interval(Some(10 * TIMEOUT));
+    context.set_keep_alive_interval(Some(10 * TIMEOUT)).unwrap();
     let mut client = members.session(context);
     members.members[1].leadership_term_id = 3;
     members.members[1].announce(&endpoints);
@@ -389,7 +401,7 @@ fn unusable_endpoints_close_session() {
         members.members[1].leadership_term_id = 3;
         members.members[1].announce(endpoints);
         assert_eq!(await_events(&mut client, 1), ["leader 1 in 3"]);
-        let closed = ClusterState::Closed(CloseCause::NewLeaderIngressFailed);
+        let closed = ClusterState::Closed(ClusterCloseCause::NewLeaderIngressFailed);
         assert_eq!(client.state(), closed, "{endpoints}");
     }
 }

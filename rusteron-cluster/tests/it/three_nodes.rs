@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rusteron_client::{Aeron, IdleStrategy, IdleStrategyKind};
 use rusteron_cluster::{
-    CloseCause, ClusterClient, ClusterEgress, ClusterState, Egress, EventCode, Ingress,
+    ClusterClient, ClusterCloseCause, ClusterEgress, ClusterState, Egress, EventCode, Ingress,
 };
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::cluster::load::{Load, context};
@@ -168,7 +168,7 @@ fn quorum_lost_closes_client() {
         let _ = client.offer(b"t");
         client.poll_egress(|_, _| {}, 10).is_err()
     });
-    assert_eq!(client.state(), ClusterState::Closed(CloseCause::NoNewLeader));
+    assert_eq!(client.state(), ClusterState::Closed(ClusterCloseCause::NoNewLeader));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn quorum_back_in_time_goes_on() {
 fn idle_client_follows_by_keep_alives() {
     let Some(mut fixture) = Fixture::launch() else { return };
     let mut context = context(&fixture.cluster.ingress_endpoints());
-    context.set_keep_alive_interval(Some(Duration::from_millis(200)));
+    context.set_keep_alive_interval(Some(Duration::from_millis(200))).unwrap();
     let mut client = ClusterClient::connect(&fixture.aeron, context).expect("a session");
     let leader = fixture.cluster.await_leader();
     fixture.cluster.node_mut(leader).kill();

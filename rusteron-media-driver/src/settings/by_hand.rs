@@ -7,9 +7,9 @@ use rusteron_core::ffi::Fallible;
 use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
-use crate::Context;
+use crate::DriverContext;
 
-impl Context {
+impl DriverContext {
     /// Sets the group tag in the status messages of subscriptions, for [tagged flow
     /// control](crate::FlowControlStrategy::MulticastTagged). A channel can override it. The
     /// default `None` is no tag.

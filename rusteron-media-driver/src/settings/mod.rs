@@ -18,7 +18,7 @@ use rusteron_sys::driver as sys;
 use self::format::{BINDINGS, Form, Format, IDLE_STRATEGIES, Limit, TERMINATION_VALIDATORS};
 use self::text::{FromText, ToText};
 use crate::{
-    CongestionControlStrategy, Context, FlowControlStrategy, InferableBoolean, NameResolver,
+    CongestionControlStrategy, DriverContext, FlowControlStrategy, InferableBoolean, NameResolver,
     ThreadNaming, ThreadingMode, UdpInterceptor,
 };
 
@@ -50,13 +50,13 @@ macro_rules! set_from_text {
 /// A setting of the driver as an environment variable, for programs that check or show a configuration.
 ///
 /// ```
-/// use rusteron_media_driver::{Context, Setting};
+/// use rusteron_media_driver::{DriverContext, Setting};
 ///
 /// # fn main() -> Result<(), rusteron_media_driver::Error> {
 /// let setting = Setting::of("AERON_TERM_BUFFER_LENGTH").expect("a variable of Aeron's");
 /// assert!(setting.check("16m").is_ok());
 /// assert_eq!(setting.check("100k"), Err("must be a power of two from 64k to 1g".to_owned()));
-/// assert_eq!(setting.value(&Context::new()?).as_deref(), Some("16777216"));
+/// assert_eq!(setting.value(&DriverContext::new()?).as_deref(), Some("16777216"));
 /// # Ok(())
 /// # }
 /// ```
@@ -74,10 +74,10 @@ pub struct Setting {
 #[derive(Debug)]
 enum Value {
     /// The setting as the driver has it.
-    Of(fn(&Context) -> String),
+    Of(fn(&DriverContext) -> String),
     /// The setting as the driver has it, unless the variable is set. If it is, the driver has the
     /// named function, but does not tell by which of its names.
-    Named(fn(&Context) -> Option<&'static str>),
+    Named(fn(&DriverContext) -> Option<&'static str>),
     /// The variable's text: C reads the variable, and does not expose the result.
     Verbatim,
     /// No value: C defines the name and never reads it.
@@ -124,7 +124,7 @@ impl Setting {
     /// and has no default.
     ///
     /// Some settings a driver does not tell. Their value is the variable's.
-    pub fn value(&self, context: &Context) -> Option<String> {
+    pub fn value(&self, context: &DriverContext) -> Option<String> {
         let set = || env::var(self.variable).ok();
         let value = match self.value {
             Value::Of(get) => Some(get(context)),
@@ -138,7 +138,7 @@ impl Setting {
     }
 
     /// Returns the value that a driver with this context has, if the driver tells.
-    pub fn value_in_driver(&self, context: &Context) -> Option<String> {
+    pub fn value_in_driver(&self, context: &DriverContext) -> Option<String> {
         match self.value {
             Value::Of(get) => Some(get(context)).filter(|value| !value.is_empty()),
             Value::Named(_) | Value::Verbatim | Value::Unread => None,
@@ -146,14 +146,14 @@ impl Setting {
     }
 
     /// Sets a setting from the text of its variable.
-    pub(crate) fn set(&self, context: &mut Context, text: &str) -> Result<()> {
+    pub(crate) fn set(&self, context: &mut DriverContext, text: &str) -> Result<()> {
         let name = self.name;
         for_each_setting!(set_by_name!(context, name, text));
         Err(invalid(format!("{}: cannot be set by its name", self.variable)))
     }
 
     /// Returns the problem with the value of a setting that a launch checks.
-    pub(crate) fn problem(&self, context: &Context) -> Option<String> {
+    pub(crate) fn problem(&self, context: &DriverContext) -> Option<String> {
         let value = self.value_in_driver(context).filter(|_| self.is_checked)?;
         let Format::Size(limit) = &self.format else { return None };
         self.check(&value).err().map(|_| format!("{}: {value} is not {limit}", self.title()))
@@ -166,7 +166,7 @@ impl Setting {
 
     /// Returns the settings of idle strategies, with the strategy's name in a context.
     pub(crate) fn idle_strategies()
-    -> impl Iterator<Item = (&'static Self, fn(&Context) -> Option<&'static str>)> {
+    -> impl Iterator<Item = (&'static Self, fn(&DriverContext) -> Option<&'static str>)> {
         SETTINGS.iter().filter_map(|setting| match setting.value {
             Value::Named(get) if setting.name.ends_with("_idle_strategy") => Some((setting, get)),
             _ => None,

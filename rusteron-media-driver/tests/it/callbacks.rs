@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
-use rusteron_client::{Aeron, Context as ClientContext, ErrorKind, request_driver_termination};
-use rusteron_media_driver::{Context, DriverInvoker, MediaDriver, ThreadingMode};
+use rusteron_client::{Aeron, Context, ErrorKind, request_driver_termination};
+use rusteron_media_driver::{DriverContext, DriverInvoker, MediaDriver, ThreadingMode};
 use rusteron_test_support::{DEADLINE, await_that, connect, driver_context};
 
 #[test]
@@ -157,7 +157,7 @@ fn agent_on_start_per_agent() {
     for (mode, roles) in cases {
         let started = Arc::new(Mutex::new(Vec::new()));
         let shared = Arc::clone(&started);
-        let mut context = Context::new().expect("a context");
+        let mut context = DriverContext::new().expect("a context");
         context
             .set_threading_mode(mode)
             .and_then(|context| {
@@ -224,7 +224,7 @@ fn invoker_and_client_on_one_thread() {
     let this_thread = std::thread::current().id();
     let threads = Arc::new(Mutex::new(Vec::new()));
     let shared = Arc::clone(&threads);
-    let mut context = Context::new().expect("a context");
+    let mut context = DriverContext::new().expect("a context");
     context
         .set_threading_mode(ThreadingMode::Invoker)
         .and_then(|context| {
@@ -236,7 +236,7 @@ fn invoker_and_client_on_one_thread() {
     let mut driver = DriverInvoker::launch_embedded(context).expect("a driver");
     assert_eq!(*threads.lock().expect("no panic"), [this_thread]);
     let dir = driver.aeron_dir().to_owned();
-    let mut context = ClientContext::new().expect("a context");
+    let mut context = Context::new().expect("a context");
     context
         .set_dir(&dir)
         .and_then(|context| context.set_use_conductor_agent_invoker(true))
@@ -279,7 +279,7 @@ fn invoker_and_client_on_one_thread() {
 fn end_during_an_add_unmaps_its_log() {
     let mut was_mapped = false;
     for duty_cycles in 0..12 {
-        let mut context = Context::new().expect("a context");
+        let mut context = DriverContext::new().expect("a context");
         context.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
         let mut driver = DriverInvoker::launch_embedded(context).expect("a driver");
         let dir = driver.aeron_dir().to_owned();
@@ -288,7 +288,7 @@ fn end_during_an_add_unmaps_its_log() {
             let maps = std::fs::read_to_string("/proc/self/maps").expect("the mappings");
             maps.lines().any(|line| line.contains(&name) && line.contains(".logbuffer"))
         };
-        let mut context = ClientContext::new().expect("a context");
+        let mut context = Context::new().expect("a context");
         context
             .set_dir(&dir)
             .and_then(|context| context.set_use_conductor_agent_invoker(true))
@@ -310,7 +310,7 @@ fn end_during_an_add_unmaps_its_log() {
 
 #[test]
 fn invoker_moves_between_threads() {
-    let mut context = Context::new().expect("a context");
+    let mut context = DriverContext::new().expect("a context");
     context.set_threading_mode(ThreadingMode::Dedicated).expect("a mode");
     let mut driver = DriverInvoker::launch_embedded(context).expect("a driver");
     let dir = driver.aeron_dir().to_owned();

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use rusteron_media_driver::{
-    Context, ErrorKind, MediaDriver, NameResolver, Result, UdpInterceptor,
+    DriverContext, ErrorKind, MediaDriver, NameResolver, Result, UdpInterceptor,
 };
 use rusteron_test_support::{DriverProcess, connect, driver_context, media_driver, skip};
 
@@ -75,12 +75,12 @@ fn permission_denied() {
 
 #[test]
 fn cpu_affinity() {
-    let launch = |set: fn(&mut Context) -> Result<&mut Context>| {
+    let launch = |set: fn(&mut DriverContext) -> Result<&mut DriverContext>| {
         let mut context = driver_context();
         set(&mut context).expect("a number");
         MediaDriver::launch_embedded_with(context)
     };
-    let out_of_range: [fn(&mut Context) -> Result<&mut Context>; 3] = [
+    let out_of_range: [fn(&mut DriverContext) -> Result<&mut DriverContext>; 3] = [
         |context| context.set_conductor_cpu_affinity(256),
         |context| context.set_conductor_cpu_affinity(i32::MAX),
         |context| context.set_conductor_cpu_affinity(0)?.set_sender_cpu_affinity(-2),

@@ -2,7 +2,7 @@
 //! directory can write them.
 
 use rusteron_client::Aeron;
-use rusteron_media_driver::{Context, DriverInvoker};
+use rusteron_media_driver::{DriverContext, DriverInvoker};
 use rusteron_test_support::{ForgedCnc, await_some, context, udp_channel};
 
 const TERM: i64 = 64 * 1024;
@@ -29,7 +29,7 @@ fn add_publication(driver: &mut DriverInvoker, stream_id: i32) {
 fn record_of_any_length_is_dropped() {
     const ADD_PUBLICATION: i32 = 1;
     let mut driver =
-        DriverInvoker::launch_embedded(Context::new().expect("a context")).expect("a driver");
+        DriverInvoker::launch_embedded(DriverContext::new().expect("a context")).expect("a driver");
     let forged = ForgedCnc::open(driver.aeron_dir());
     for length in [1, 7, 1 << 20, (1 << 20) + 8, 1 << 30, i32::MAX - 7, i32::MAX] {
         for type_id in [ADD_PUBLICATION, -1] {
@@ -46,7 +46,7 @@ fn record_of_any_length_is_dropped() {
 #[test]
 fn text_of_any_length_is_refused() {
     let mut driver =
-        DriverInvoker::launch_embedded(Context::new().expect("a context")).expect("a driver");
+        DriverInvoker::launch_embedded(DriverContext::new().expect("a context")).expect("a driver");
     let forged = ForgedCnc::open(driver.aeron_dir());
     // The length of the text ends the fixed part of the command.
     let commands =
@@ -72,7 +72,7 @@ fn text_of_any_length_is_refused() {
 
 #[test]
 fn terms_are_cleaned_within_their_bounds() {
-    let driver_context = Context::new().expect("a context");
+    let driver_context = DriverContext::new().expect("a context");
     let mut driver = DriverInvoker::launch_embedded(driver_context).expect("a driver");
     driver.do_work().expect("work");
     let mut settings = context(driver.aeron_dir());

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rusteron_client::agent::AgentRunner;
 use rusteron_client::{AERON_VERSION, Aeron, IdleStrategyKind, SystemCounter, idle_fn};
 use rusteron_media_driver::{
-    Context, DriverInvoker, ErrorKind, MediaDriver, NameResolver, ThreadingMode,
+    DriverContext, DriverInvoker, ErrorKind, MediaDriver, NameResolver, ThreadingMode,
 };
 use rusteron_test_support::{DEADLINE, await_some, connect, driver_context_in, exchange};
 
@@ -66,7 +66,7 @@ fn close_reports_error() {
 #[test]
 fn threading_modes() {
     for mode in [ThreadingMode::Dedicated, ThreadingMode::SharedNetwork, ThreadingMode::Shared] {
-        let mut context = Context::new().expect("a context");
+        let mut context = DriverContext::new().expect("a context");
         context.set_threading_mode(mode).expect("a mode");
         let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
         drop(connect(&driver).add_publication("aeron:ipc", 1).expect("a publication"));
@@ -266,7 +266,7 @@ fn concurrent_launches() {
 #[test]
 fn unset_idle_strategy_is_rejected() {
     let broken = || {
-        let mut context = Context::new().expect("a context");
+        let mut context = DriverContext::new().expect("a context");
         context
             .set_threading_mode(ThreadingMode::Shared)
             .and_then(|context| context.set_shared_idle_strategy_init_args("rubbish"))
@@ -286,7 +286,7 @@ fn unset_idle_strategy_is_rejected() {
 
 #[test]
 fn shared_network_idle_strategy() {
-    let mut context = Context::new().expect("a context");
+    let mut context = DriverContext::new().expect("a context");
     context.set_shared_network_idle_strategy(IdleStrategyKind::Yielding).expect("a strategy");
     assert_eq!(context.shared_network_idle_strategy(), Some(IdleStrategyKind::Yielding));
 }
@@ -295,7 +295,7 @@ fn shared_network_idle_strategy() {
 fn settings_out_of_range() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
-    type Set = fn(&mut Context) -> rusteron_media_driver::Result<&mut Context>;
+    type Set = fn(&mut DriverContext) -> rusteron_media_driver::Result<&mut DriverContext>;
     let cases: [(&str, Set); 3] = [
         ("term", |context| context.set_ipc_term_buffer_length(1)),
         ("mtu", |context| context.set_mtu_length(3)),
@@ -326,7 +326,7 @@ fn impossible_dir_is_error() {
 
 #[test]
 fn driver_runs_as_agent() {
-    let mut context = Context::new().expect("a context");
+    let mut context = DriverContext::new().expect("a context");
     context.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
     let driver = DriverInvoker::launch_embedded(context).expect("a driver");
     let dir = driver.aeron_dir().to_owned();
@@ -342,7 +342,7 @@ fn driver_runs_as_agent() {
 
 #[test]
 fn waits_run_driver_of_same_thread() {
-    let mut context = Context::new().expect("a context");
+    let mut context = DriverContext::new().expect("a context");
     context.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
     let mut driver = DriverInvoker::launch_embedded(context).expect("a driver");
     driver.do_work().expect("the first heartbeat");

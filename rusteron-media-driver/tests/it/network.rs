@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusteron_client::{Aeron, ExclusivePublication, Header, Subscription, SystemCounter};
 use rusteron_media_driver::{
-    CongestionControlStrategy, Context, FlowControlStrategy, Loss, MediaDriver, NameResolver,
+    CongestionControlStrategy, DriverContext, FlowControlStrategy, Loss, MediaDriver, NameResolver,
     Preset, ThreadingMode,
 };
 use rusteron_test_support::{
@@ -14,7 +14,7 @@ use rusteron_test_support::{
     exchange_with, free_port, udp_channel,
 };
 
-fn context() -> Context {
+fn context() -> DriverContext {
     let mut context = driver_context();
     context.set_term_buffer_length(1 << 16).expect("a length");
     context
@@ -170,7 +170,7 @@ fn loss_rate_of_one() {
 
 #[test]
 fn invalid_loss_rates() {
-    let mut context = Context::new().expect("a context");
+    let mut context = DriverContext::new().expect("a context");
     for rate in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
         let loss = Some(Loss { data_rate: 0.0, control_rate: rate, seed: 0 });
         let error = context.set_receive_loss(loss).expect_err("no rate");
@@ -346,7 +346,7 @@ fn wildcard_port_range() {
 fn presets() {
     for preset in Preset::ALL.iter().copied() {
         assert_eq!(preset.to_string().parse::<Preset>().expect("itself"), preset);
-        let context = Context::with_preset(preset).expect("a context");
+        let context = DriverContext::with_preset(preset).expect("a context");
         let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
         let aeron = connect(&driver);
         let channel = udp_channel();
@@ -359,7 +359,7 @@ fn presets() {
 /// drops frames that end more than half a term ahead of the subscriber.
 #[test]
 fn throughput_window_loses_nothing() {
-    let mut context = Context::with_preset(Preset::Throughput).expect("a context");
+    let mut context = DriverContext::with_preset(Preset::Throughput).expect("a context");
     context.set_threading_mode(ThreadingMode::Shared).expect("a mode");
     let window = context.rcv_initial_window_length();
     let driver = MediaDriver::launch_embedded_with(context).expect("a driver");

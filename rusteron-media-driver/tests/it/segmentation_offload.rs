@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use rusteron_client::{Aeron, Publication, Subscription, SystemCounter};
-use rusteron_media_driver::{Context, MediaDriver};
+use rusteron_media_driver::{DriverContext, MediaDriver};
 use rusteron_test_support::{
     Random, await_some, await_that, connect, driver_context, free_port, receive, skip, udp_channel,
 };
@@ -21,7 +21,7 @@ fn launch(is_enabled: bool) -> MediaDriver {
 
 fn launch_with(
     is_enabled: bool,
-    settings: impl FnOnce(&mut Context) -> &mut Context,
+    settings: impl FnOnce(&mut DriverContext) -> &mut DriverContext,
 ) -> MediaDriver {
     let mut context = driver_context();
     context
@@ -274,7 +274,7 @@ fn invalid_variable_is_rejected() {
 #[test]
 #[ignore = "run by the test above, which sets the environment"]
 fn context_of_environment() {
-    println!("{}", Context::new().expect_err("an invalid variable"));
+    println!("{}", DriverContext::new().expect_err("an invalid variable"));
 }
 
 /// Runs a test of this module in a network of its own, whose loopback device has the MTU of Ethernet.
@@ -366,7 +366,7 @@ fn vectors_follow_the_setting() {
     if !cfg!(target_os = "linux") {
         return;
     }
-    let vectors = |context: &Context| {
+    let vectors = |context: &DriverContext| {
         (context.sender_io_vector_capacity(), context.network_publication_max_messages_per_send())
     };
     let mut context = driver_context();

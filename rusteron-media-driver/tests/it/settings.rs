@@ -9,19 +9,19 @@ use rusteron_client::IdleStrategyKind;
 use rusteron_codegen::Table;
 use rusteron_core::scan;
 use rusteron_media_driver::{
-    CongestionControlStrategy, Context, ErrorKind, FlowControlStrategy, InferableBoolean,
+    CongestionControlStrategy, DriverContext, ErrorKind, FlowControlStrategy, InferableBoolean,
     MediaDriver, NameResolver, ThreadNaming, ThreadingMode, for_each_setting,
 };
 use rusteron_test_support::driver_context;
 
-type Read = Box<dyn Fn(&Context)>;
+type Read = Box<dyn Fn(&DriverContext)>;
 
 macro_rules! round_trip {
     (($context:ident, $reads:ident) $(($language:ident $kind:ident $get:ident $set:ident))*) => {
         $(
             let value = another(&owned!($kind $context.$get()));
             $context.$set(argument!($kind value)).expect(stringify!($set));
-            let read = move |c: &Context| assert_eq!(owned!($kind c.$get()), value, stringify!($get));
+            let read = move |c: &DriverContext| assert_eq!(owned!($kind c.$get()), value, stringify!($get));
             read(&$context);
             $reads.push(Box::new(read) as Read);
         )*
@@ -57,7 +57,7 @@ macro_rules! argument {
 
 #[test]
 fn round_trips() {
-    let mut context = Context::new().expect("a context");
+    let mut context = DriverContext::new().expect("a context");
     let mut reads: Vec<Read> = Vec::new();
     for_each_setting!(round_trip!(context, reads));
     let generated = include!(concat!(env!("OUT_DIR"), "/coverage.rs"));
@@ -83,7 +83,7 @@ fn round_trips() {
 
 #[test]
 fn defaults_of_table() {
-    let context = Context::new().expect("a context");
+    let context = DriverContext::new().expect("a context");
     let table = Table::parse(include_str!("../../settings.txt")).expect("a table");
     let mut compared = 0;
     for (variable, default) in table.defaults() {
@@ -107,21 +107,21 @@ pub(super) fn quantity(text: &str) -> Result<i128, &str> {
 #[test]
 fn documented_limits() {
     const MIB: usize = 1 << 20;
-    type Set = fn(&mut Context, usize) -> rusteron_client::Result<&mut Context>;
+    type Set = fn(&mut DriverContext, usize) -> rusteron_client::Result<&mut DriverContext>;
     let sizes: [(Set, &[usize], usize); 8] = [
-        (Context::set_to_conductor_buffer_length, &[MIB, MIB + 769, 1 << 31], MIB + 768),
-        (Context::set_to_clients_buffer_length, &[MIB, MIB + 129, 1 << 31], MIB + 128),
-        (Context::set_counters_buffer_length, &[MIB - 1, 500 * MIB + 1], MIB),
-        (Context::set_error_buffer_length, &[4 * MIB - 1, 1 << 31], 4 * MIB),
-        (Context::set_term_buffer_length, &[32 << 10, 65 << 10, 2 << 30], 64 << 10),
-        (Context::set_ipc_term_buffer_length, &[32 << 10, 65 << 10, 2 << 30], 1 << 30),
-        (Context::set_mtu_length, &[32, 1400, 65_505, 65_536], 64),
-        (Context::set_ipc_mtu_length, &[32, 1400, 65_505, 65_536], 65_504),
+        (DriverContext::set_to_conductor_buffer_length, &[MIB, MIB + 769, 1 << 31], MIB + 768),
+        (DriverContext::set_to_clients_buffer_length, &[MIB, MIB + 129, 1 << 31], MIB + 128),
+        (DriverContext::set_counters_buffer_length, &[MIB - 1, 500 * MIB + 1], MIB),
+        (DriverContext::set_error_buffer_length, &[4 * MIB - 1, 1 << 31], 4 * MIB),
+        (DriverContext::set_term_buffer_length, &[32 << 10, 65 << 10, 2 << 30], 64 << 10),
+        (DriverContext::set_ipc_term_buffer_length, &[32 << 10, 65 << 10, 2 << 30], 1 << 30),
+        (DriverContext::set_mtu_length, &[32, 1400, 65_505, 65_536], 64),
+        (DriverContext::set_ipc_mtu_length, &[32, 1400, 65_505, 65_536], 65_504),
     ];
     let windows: [(Set, &[usize], usize); 3] = [
-        (Context::set_publication_term_window_length, &[(1 << 30) + 1], 1 << 30),
-        (Context::set_ipc_publication_term_window_length, &[(1 << 30) + 1], 1 << 30),
-        (Context::set_file_page_size, &[2 << 10, 5 << 10, 2 << 30], 4 << 10),
+        (DriverContext::set_publication_term_window_length, &[(1 << 30) + 1], 1 << 30),
+        (DriverContext::set_ipc_publication_term_window_length, &[(1 << 30) + 1], 1 << 30),
+        (DriverContext::set_file_page_size, &[2 << 10, 5 << 10, 2 << 30], 4 << 10),
     ];
     let mut at_the_limits = driver_context();
     for (number, (set, refused, limit)) in sizes.iter().chain(&windows).enumerate() {
@@ -136,11 +136,11 @@ fn documented_limits() {
     let driver = MediaDriver::launch_embedded_with(at_the_limits).expect("what is allowed");
     drop(driver);
 
-    type SetTime = fn(&mut Context, Duration) -> rusteron_client::Result<&mut Context>;
+    type SetTime = fn(&mut DriverContext, Duration) -> rusteron_client::Result<&mut DriverContext>;
     let times: [(SetTime, u64); 3] = [
-        (Context::set_publication_unblock_timeout, 10),
-        (Context::set_timer_interval, 10),
-        (Context::set_timer_interval, 5),
+        (DriverContext::set_publication_unblock_timeout, 10),
+        (DriverContext::set_timer_interval, 10),
+        (DriverContext::set_timer_interval, 5),
     ];
     for (set, seconds) in times {
         let mut context = driver_context();

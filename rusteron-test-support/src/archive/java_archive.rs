@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use rusteron_archive::{Archive, Context};
+use rusteron_archive::{Archive, ArchiveContext};
 use rusteron_client::Aeron;
 use tempfile::TempDir;
 
@@ -166,8 +166,8 @@ impl JavaArchive {
     }
 
     /// Settings for a session over IPC.
-    pub fn context(&self) -> Context {
-        let mut context = Context::new().expect("a context");
+    pub fn context(&self) -> ArchiveContext {
+        let mut context = ArchiveContext::new().expect("a context");
         context
             .set_control_request_channel("aeron:ipc")
             .and_then(|context| context.set_control_response_channel("aeron:ipc"))
@@ -178,7 +178,7 @@ impl JavaArchive {
     }
 
     /// Settings for a session over UDP.
-    pub fn udp_context(&self) -> Context {
+    pub fn udp_context(&self) -> ArchiveContext {
         let mut context = self.context();
         context
             .set_control_request_channel(&self.control_channel())

@@ -21,9 +21,13 @@ pub fn context(endpoints: &str) -> ClusterContext {
     let mut context = ClusterContext::new();
     context
         .set_ingress_channel("aeron:udp")
+        .unwrap()
         .set_ingress_endpoints(endpoints.parse().expect("endpoints"))
+        .unwrap()
         .set_egress_channel("aeron:udp?endpoint=localhost:0")
-        .set_message_timeout(DEADLINE);
+        .unwrap()
+        .set_message_timeout(DEADLINE)
+        .unwrap();
     context
 }
 

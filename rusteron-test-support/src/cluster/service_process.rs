@@ -56,9 +56,13 @@ impl ServiceProcess {
         let mut context = ServiceContext::new();
         context
             .set_aeron_dir(aeron_dir)
+            .unwrap()
             .set_cluster_dir(cluster_dir)
+            .unwrap()
             .set_service_name("ledger")
-            .set_error_handler(|error| println!("error: {error}"));
+            .unwrap()
+            .set_error_handler(|error| println!("error: {error}"))
+            .unwrap();
         await_that("a media driver", || {
             thread::sleep(PAUSE);
             Path::new(aeron_dir).join("cnc.dat").exists()

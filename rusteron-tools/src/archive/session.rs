@@ -40,7 +40,7 @@ pub(super) fn with_archive(
 
 fn connect(aeron: &Aeron, options: &ArchiveConnectionOptions) -> Result<Archive, Failure> {
     let control_channel = options.control_channel.to_string();
-    let mut context = rusteron_archive::Context::new()?;
+    let mut context = rusteron_archive::ArchiveContext::new()?;
     context
         .set_control_request_channel(&control_channel)?
         .set_control_response_channel(&options.response_channel.to_string())?;

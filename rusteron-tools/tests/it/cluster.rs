@@ -231,8 +231,11 @@ mod java {
         let mut context = ClusterContext::new();
         context
             .set_ingress_channel("aeron:ipc")
+            .unwrap()
             .set_egress_channel("aeron:udp?endpoint=localhost:0")
-            .set_message_timeout(DEADLINE);
+            .unwrap()
+            .set_message_timeout(DEADLINE)
+            .unwrap();
         let client = ClusterClient::connect(&aeron, context).expect("a session");
         java.node_mut(0).toggle("snapshot");
         java.node_mut(0).await_that("a snapshot", |node| node.snapshot_count() == Some(1));

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use rusteron_client::{Aeron, IdleStrategyKind};
-use rusteron_media_driver::{Context as DriverContext, MediaDriver, ThreadingMode};
+use rusteron_media_driver::{DriverContext, MediaDriver, ThreadingMode};
 use serde_json::Value;
 
 #[cfg(unix)]

@@ -71,11 +71,11 @@ impl<'a> Client<'a> {
         let connect = move || {
             let mut context = ClusterContext::new();
             context
-                .set_ingress_channel("aeron:udp")
-                .set_ingress_endpoints(endpoints.clone())
-                .set_egress_channel("aeron:udp?endpoint=localhost:0")
-                .set_message_timeout(CONNECT_TIMEOUT)
-                .set_keep_alive_interval(Some(Duration::from_secs(1)));
+                .set_ingress_channel("aeron:udp")?
+                .set_ingress_endpoints(endpoints.clone())?
+                .set_egress_channel("aeron:udp?endpoint=localhost:0")?
+                .set_message_timeout(CONNECT_TIMEOUT)?
+                .set_keep_alive_interval(Some(Duration::from_secs(1)))?;
             ClusterClient::connect(&aeron, context)
         };
         let requests = Requests::new(first_id, PAUSE, Answers::new(first_id + 1));

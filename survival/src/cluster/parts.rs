@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rusteron_benchmarks::command_line::failure::Failure;
 use rusteron_client::IdleStrategyKind;
 use rusteron_cluster::{ClusterErrorKind, ServiceContainer, ServiceContext};
-use rusteron_media_driver::{Context, MediaDriver, ThreadingMode};
+use rusteron_media_driver::{DriverContext, MediaDriver, ThreadingMode};
 use rusteron_test_support::cluster::ledger::{DigestFile, Ledger};
 use rusteron_test_support::java_run;
 
@@ -34,7 +34,7 @@ pub(crate) fn play(process: Process, options: &MemberOptions) -> Result<(), Fail
 }
 
 fn driver(options: &MemberOptions) -> Result<(), Failure> {
-    let mut context = Context::new()?;
+    let mut context = DriverContext::new()?;
     context
         .set_dir(&options.aeron_dir)?
         // Of a driver that was killed.
@@ -69,10 +69,10 @@ fn service(options: &MemberOptions) -> Result<(), Failure> {
             .map_err(|error| Failure::run(options.digests.display(), error))?;
         let mut context = ServiceContext::new();
         context
-            .set_aeron_dir(&options.aeron_dir)
-            .set_cluster_dir(&options.cluster_dir)
-            .set_service_name("ledger")
-            .set_error_handler(|error| println!("error: {error}"));
+            .set_aeron_dir(&options.aeron_dir)?
+            .set_cluster_dir(&options.cluster_dir)?
+            .set_service_name("ledger")?
+            .set_error_handler(|error| println!("error: {error}"))?;
         let ledger = if options.diverge { Ledger::diverging(file) } else { Ledger::new(file) };
         match ServiceContainer::launch(context, ledger) {
             Ok(container) => break container,

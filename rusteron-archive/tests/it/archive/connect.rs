@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use rusteron_archive::{
-    Archive, ArchiveError, ArchiveErrorKind, Context, CredentialsSupplier, ErrorKind,
+    Archive, ArchiveContext, ArchiveError, ArchiveErrorKind, CredentialsSupplier, ErrorKind,
     RecordingSignalKind,
 };
 use rusteron_client::{Aeron, IdleStrategyKind};
@@ -311,7 +311,7 @@ fn streams(aeron: &Aeron) -> usize {
 }
 
 /// Needs no archive: there is none.
-fn without_archive() -> (MediaDriver, Aeron, Context) {
+fn without_archive() -> (MediaDriver, Aeron, ArchiveContext) {
     let driver = MediaDriver::launch_embedded().expect("a driver");
     let mut context = rusteron_client::Context::new().expect("a context");
     context.set_dir(driver.aeron_dir()).expect("a directory");
@@ -338,8 +338,8 @@ fn impatient_client(aeron_dir: &Path) -> Aeron {
 }
 
 /// Settings for control streams over IPC.
-fn ipc_context() -> Context {
-    let mut context = Context::new().expect("a context");
+fn ipc_context() -> ArchiveContext {
+    let mut context = ArchiveContext::new().expect("a context");
     context
         .set_control_request_channel("aeron:ipc")
         .and_then(|context| context.set_control_response_channel("aeron:ipc"))
@@ -433,7 +433,9 @@ fn failed_attempts_leak_nothing() {
 #[test]
 fn unusable_settings_are_rejected() {
     let (_driver, aeron, _) = without_archive();
-    let refusal = |change: fn(&mut Context) -> Result<&mut Context, rusteron_archive::Error>| {
+    let refusal = |change: fn(
+        &mut ArchiveContext,
+    ) -> Result<&mut ArchiveContext, rusteron_archive::Error>| {
         let mut context = ipc_context();
         change(&mut context).expect("a setting");
         Archive::connect(&aeron, context).expect_err("refused").to_string()
@@ -478,7 +480,7 @@ fn concurrent_attempts() {
 
 #[test]
 fn closed_client_ends_every_attempt() {
-    let mut settings = rusteron_media_driver::Context::new().expect("a context");
+    let mut settings = rusteron_media_driver::DriverContext::new().expect("a context");
     settings.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
     let mut driver = DriverInvoker::launch_embedded(settings).expect("a driver");
     let aeron_dir = driver.aeron_dir().to_owned();
@@ -505,7 +507,8 @@ fn closed_client_ends_every_attempt() {
             STREAM,
             "aeron:udp?endpoint=localhost:0",
             rusteron_test_support::archive::REPLAY_STREAM,
-        );
+        )
+        .expect("valid settings");
         let subscription =
             rusteron_archive::PersistentSubscription::new(&aeron, watching(&aeron), context)
                 .expect("a subscription");
@@ -550,7 +553,7 @@ fn closed_client_ends_attempt() {
 
 #[test]
 fn setters_and_getters() {
-    let mut context = Context::new().expect("a context");
+    let mut context = ArchiveContext::new().expect("a context");
     context
         .set_control_request_stream_id(10)
         .and_then(|context| context.set_control_request_channel("aeron:ipc"))
@@ -563,7 +566,7 @@ fn setters_and_getters() {
 
 #[test]
 fn nul_byte_error_names_setting() {
-    let mut context = Context::new().expect("a context");
+    let mut context = ArchiveContext::new().expect("a context");
     let error = context.set_control_request_channel("aeron:ipc\0").expect_err("a NUL byte");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.to_string().contains("control_request_channel"), "{error}");
@@ -571,8 +574,9 @@ fn nul_byte_error_names_setting() {
 
 #[test]
 fn several_contexts() {
-    let contexts: Vec<Context> = (0..8).map(|_| Context::new().expect("a context")).collect();
-    let defaults = Context::new().expect("a context").control_request_stream_id();
+    let contexts: Vec<ArchiveContext> =
+        (0..8).map(|_| ArchiveContext::new().expect("a context")).collect();
+    let defaults = ArchiveContext::new().expect("a context").control_request_stream_id();
     drop(contexts.into_iter().skip(4).collect::<Vec<_>>());
-    assert_eq!(Context::new().expect("a context").control_request_stream_id(), defaults);
+    assert_eq!(ArchiveContext::new().expect("a context").control_request_stream_id(), defaults);
 }

@@ -78,7 +78,7 @@ fn numbers(numbers: &[i32]) -> Vec<u8> {
 
 #[test]
 fn message_with_any_length_or_counter_is_refused() {
-    let settings = rusteron_media_driver::Context::new().expect("a context");
+    let settings = rusteron_media_driver::DriverContext::new().expect("a context");
     let mut driver = DriverInvoker::launch_embedded(settings).expect("a driver");
     driver.do_work().expect("work");
     let dir = driver.aeron_dir().to_owned();

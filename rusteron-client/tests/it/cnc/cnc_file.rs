@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use rusteron_client::{CncFile, Error, ErrorKind, SystemCounter, UncheckedChannel};
-use rusteron_media_driver::{Context as DriverContext, MediaDriver};
+use rusteron_media_driver::{DriverContext, MediaDriver};
 use rusteron_sys as sys;
 use rusteron_test_support::{DEADLINE, await_some, await_that, connect, launch};
 

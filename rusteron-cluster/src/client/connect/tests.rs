@@ -116,9 +116,9 @@ impl Attempt {
     fn new(channel: &str, endpoints: Option<&str>) -> Self {
         let now = Instant::now();
         let mut context = ClusterContext::new();
-        context.set_client_name("orders").set_message_timeout(TIMEOUT);
+        context.set_client_name("orders").unwrap().set_message_timeout(TIMEOUT).unwrap();
         if let Some(endpoints) = endpoints {
-            context.set_ingress_endpoints(endpoints.parse().unwrap());
+            context.set_ingress_endpoints(endpoints.parse().unwrap()).unwrap();
         }
         let connected = BTreeSet::from([ONLY_MEMBER, 0, 1, 2]);
         let io = Script { has_port: true, connected, ..Script::default() };
@@ -245,7 +245,7 @@ fn endpoint_may_be_a_name() {
 #[test]
 fn invalid_endpoint_is_refused() {
     let mut context = ClusterContext::new();
-    context.set_ingress_endpoints("0=a:b".parse().unwrap());
+    context.set_ingress_endpoints("0=a:b".parse().unwrap()).unwrap();
     let error = Connect::new(&context, "aeron:udp?".parse().unwrap(), Instant::now()).unwrap_err();
     assert_eq!(error.kind(), ClusterErrorKind::InvalidArgument);
     assert!(error.message().contains("ingress_endpoints: 0=a:b: "), "{error}");

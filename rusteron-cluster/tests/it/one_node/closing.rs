@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::{IdleStrategy, IdleStrategyKind, OfferError};
 use rusteron_cluster::{
-    CloseCause, ClusterClient, ClusterErrorKind, ClusterState, Egress, EventCode,
+    ClusterClient, ClusterCloseCause, ClusterErrorKind, ClusterState, Egress, EventCode,
 };
 use rusteron_test_support::cluster::{JavaCluster, Options, Service};
 use rusteron_test_support::{await_some, await_that, connect_watchfully, launch};
@@ -26,7 +26,7 @@ fn await_close(cluster: &mut ClusterClient) -> Vec<String> {
     reasons
 }
 
-const CLOSED: ClusterState = ClusterState::Closed(CloseCause::ClosedByCluster);
+const CLOSED: ClusterState = ClusterState::Closed(ClusterCloseCause::ClosedByCluster);
 
 #[test]
 fn keep_alives_keep_a_session_open() {
@@ -36,7 +36,7 @@ fn keep_alives_keep_a_session_open() {
     let host = Host::new();
     let interval = Duration::from_millis(200);
     let mut settings = context(&cluster);
-    settings.set_keep_alive_interval(Some(interval));
+    settings.set_keep_alive_interval(Some(interval)).unwrap();
     let mut silent = host.connect(context(&cluster));
     let mut manual = host.connect(context(&cluster));
     let mut attempt = ClusterClient::async_connect(&host.aeron, settings).expect("an attempt");
@@ -111,10 +111,10 @@ fn killed_cluster_closes_the_session() {
     let Some(mut cluster) = JavaCluster::launch(Options::default()) else { return };
     let host = Host::new();
     let mut settings = context(&cluster);
-    settings.set_new_leader_timeout(Some(Duration::from_secs(1)));
+    settings.set_new_leader_timeout(Some(Duration::from_secs(1))).unwrap();
     let mut offering = host.connect(settings.clone());
-    let mut polling =
-        host.connect(settings.set_keep_alive_interval(Some(Duration::from_secs(1))).clone());
+    let mut polling = host
+        .connect(settings.set_keep_alive_interval(Some(Duration::from_secs(1))).unwrap().clone());
     assert_echo(&mut offering, b"before");
     cluster.node_mut(0).kill();
 
@@ -129,7 +129,7 @@ fn killed_cluster_closes_the_session() {
         if !matches!(session.state(), ClusterState::Closed(_)) {
             assert!(await_close(session).is_empty());
         }
-        assert_eq!(session.state(), ClusterState::Closed(CloseCause::NoNewLeader));
+        assert_eq!(session.state(), ClusterState::Closed(ClusterCloseCause::NoNewLeader));
         assert!(matches!(session.offer(b"closed"), Err(OfferError::Closed(_))));
         let error = session.poll_egress(|_, _| {}, 10).unwrap_err();
         assert_eq!(error.kind(), ClusterErrorKind::Closed);
@@ -151,7 +151,7 @@ fn dead_media_driver_closes_the_session() {
     assert_eq!(error.kind(), ClusterErrorKind::Closed, "{error}");
     let cause = aeron.close_cause().expect("closed");
     assert_eq!(cause, rusteron_client::CloseCause::DriverShutdown);
-    assert_eq!(polling.state(), ClusterState::Closed(CloseCause::ClientClosed(cause)));
+    assert_eq!(polling.state(), ClusterState::Closed(ClusterCloseCause::ClientClosed(cause)));
     assert!(offering.offer(b"closed").is_err());
-    assert_eq!(offering.state(), ClusterState::Closed(CloseCause::ClientClosed(cause)));
+    assert_eq!(offering.state(), ClusterState::Closed(ClusterCloseCause::ClientClosed(cause)));
 }

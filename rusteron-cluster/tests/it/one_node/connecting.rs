@@ -77,7 +77,9 @@ fn shared_ingress_and_egress_serve_two_sessions() {
     let mut settings = context(&cluster);
     settings
         .set_is_ingress_exclusive(false)
-        .set_egress_channel(format!("aeron:udp?endpoint=localhost:{}", free_port()));
+        .unwrap()
+        .set_egress_channel(format!("aeron:udp?endpoint=localhost:{}", free_port()))
+        .unwrap();
     let (mut first, mut second) = (host.connect(settings.clone()), host.connect(settings));
     // Each session sees its own answers only.
     for number in 0..10_u8 {
@@ -95,10 +97,13 @@ fn ingress_over_ipc() {
     let mut settings = ClusterContext::new();
     settings
         .set_ingress_channel("aeron:ipc?term-length=64k")
+        .unwrap()
         .set_egress_channel("aeron:ipc")
-        .set_message_timeout(TIMEOUT);
+        .unwrap()
+        .set_message_timeout(TIMEOUT)
+        .unwrap();
     for is_exclusive in [true, false] {
-        settings.set_is_ingress_exclusive(is_exclusive);
+        settings.set_is_ingress_exclusive(is_exclusive).unwrap();
         let mut session = ClusterClient::connect(&aeron, settings.clone()).expect("a session");
         assert_echo(&mut session, b"ipc");
     }
@@ -116,8 +121,11 @@ fn ingress_over_multicast() {
     let mut settings = ClusterContext::new();
     settings
         .set_ingress_channel(channel)
+        .unwrap()
         .set_egress_channel("aeron:udp?endpoint=localhost:0")
-        .set_message_timeout(TIMEOUT);
+        .unwrap()
+        .set_message_timeout(TIMEOUT)
+        .unwrap();
     let mut session = host.connect(settings);
     assert_echo(&mut session, b"multicast");
     drop(cluster);
@@ -158,7 +166,7 @@ fn log_in(
     credentials: Credentials,
 ) -> Result<ClusterClient, ClusterError> {
     let mut settings = context(cluster);
-    settings.set_credentials_supplier(credentials);
+    settings.set_credentials_supplier(credentials).unwrap();
     ClusterClient::connect(&host.aeron, settings)
 }
 

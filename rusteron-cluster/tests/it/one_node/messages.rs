@@ -15,7 +15,7 @@ fn offers_parts_and_claims_are_echoed() {
     let host = Host::new();
     for is_exclusive in [true, false] {
         let mut settings = context(&cluster);
-        settings.set_is_ingress_exclusive(is_exclusive);
+        settings.set_is_ingress_exclusive(is_exclusive).unwrap();
         let mut session = host.connect(settings);
         let mut random = Random::new(5);
         let max_payload_length = session.ingress().max_payload_length();
@@ -131,7 +131,7 @@ fn own_streams_with_header_and_adapter() {
     let port = free_port();
     let egress_channel = format!("aeron:udp?endpoint=localhost:{port}");
     let mut settings = context(&cluster);
-    settings.set_egress_channel(&*egress_channel).set_is_ingress_exclusive(false);
+    settings.set_egress_channel(&*egress_channel).unwrap().set_is_ingress_exclusive(false).unwrap();
     let mut session = host.connect(settings);
 
     // A second publication and subscription of the same streams.

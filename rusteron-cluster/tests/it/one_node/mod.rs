@@ -37,10 +37,15 @@ fn context(cluster: &JavaCluster) -> ClusterContext {
     let mut context = ClusterContext::new();
     context
         .set_ingress_channel("aeron:udp?term-length=1m")
+        .unwrap()
         .set_ingress_endpoints(cluster.ingress_endpoints().parse().expect("endpoints"))
+        .unwrap()
         .set_egress_channel("aeron:udp?endpoint=localhost:0")
+        .unwrap()
         .set_message_timeout(TIMEOUT)
-        .set_client_name("rusteron-test");
+        .unwrap()
+        .set_client_name("rusteron-test")
+        .unwrap();
     context
 }
 

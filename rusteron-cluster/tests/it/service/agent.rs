@@ -49,7 +49,11 @@ fn invoker(node: &Node) -> Aeron {
 
 fn context(node: &Node) -> ServiceContext {
     let mut context = ServiceContext::new();
-    context.set_aeron(Some(invoker(node))).set_cluster_dir(node.cluster.node(0).cluster_dir());
+    context
+        .set_aeron(Some(invoker(node)))
+        .unwrap()
+        .set_cluster_dir(node.cluster.node(0).cluster_dir())
+        .unwrap();
     context
 }
 

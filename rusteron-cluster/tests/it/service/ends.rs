@@ -163,7 +163,11 @@ impl SplitNode {
         let archive = start("io.aeron.archive.Archive", "archive-log");
         let consensus_module = start("io.aeron.cluster.ConsensusModule", "consensus-module-log");
         let mut context = ServiceContext::new();
-        context.set_aeron_dir(&aeron_dir).set_cluster_dir(root.path().join("cluster"));
+        context
+            .set_aeron_dir(&aeron_dir)
+            .unwrap()
+            .set_cluster_dir(root.path().join("cluster"))
+            .unwrap();
         let (probe, service) = Probe::new();
         let container = ServiceContainer::launch(context, probe).expect("a container");
         let node = Self {

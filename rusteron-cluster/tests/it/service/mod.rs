@@ -60,7 +60,7 @@ impl Node {
             Self { container: None, second: None, seen: Arc::default(), cluster, context };
         node.start_service();
         let mut context = node.context.clone();
-        context.set_service_id(1);
+        context.set_service_id(1).unwrap();
         let (service, seen) = CommandService::new();
         let container = ServiceContainer::launch(context, service).expect("a container");
         node.second = Some((container, seen));
@@ -70,7 +70,11 @@ impl Node {
 
     fn start_service(&mut self) {
         let node = self.cluster.node(0);
-        self.context.set_aeron_dir(node.aeron_dir()).set_cluster_dir(node.cluster_dir());
+        self.context
+            .set_aeron_dir(node.aeron_dir())
+            .unwrap()
+            .set_cluster_dir(node.cluster_dir())
+            .unwrap();
         let (service, seen) = CommandService::new();
         self.seen = seen;
         let container = ServiceContainer::launch(self.context.clone(), service);
@@ -141,10 +145,15 @@ impl Client {
         let mut context = ClusterContext::new();
         context
             .set_ingress_channel("aeron:udp")
+            .unwrap()
             .set_ingress_endpoints(cluster.ingress_endpoints().parse().expect("endpoints"))
+            .unwrap()
             .set_egress_channel("aeron:udp?endpoint=localhost:0")
+            .unwrap()
             .set_message_timeout(Duration::from_secs(30))
-            .set_keep_alive_interval(Some(Duration::from_secs(1)));
+            .unwrap()
+            .set_keep_alive_interval(Some(Duration::from_secs(1)))
+            .unwrap();
         let aeron = cluster.node(0).aeron();
         let cluster = ClusterClient::connect(&aeron, context).expect("a session");
         Self { cluster, received: Vec::new(), _aeron: aeron }

@@ -202,7 +202,7 @@ fn failed_shutdown_snapshot_leaves_the_log() {
 #[test]
 fn failures_are_recorded_on_request() {
     let mut context = ServiceContext::new();
-    context.set_error_policy(ErrorPolicy::RecordAndContinue);
+    context.set_error_policy(ErrorPolicy::RecordAndContinue).unwrap();
     let Some(mut node) = Node::launch_with(Options::default(), context) else { return };
     let mut client = node.client();
     assert_eq!(client.ask("break"), "broken");
@@ -222,7 +222,11 @@ fn failures_are_recorded_on_request() {
 #[test]
 fn mark_file_shows_life_errors_and_end() {
     let mut context = ServiceContext::new();
-    context.set_error_policy(ErrorPolicy::RecordAndContinue).set_service_name("commands");
+    context
+        .set_error_policy(ErrorPolicy::RecordAndContinue)
+        .unwrap()
+        .set_service_name("commands")
+        .unwrap();
     let Some(mut node) = Node::launch_with(Options::default(), context) else { return };
     let path = node.cluster.node(0).cluster_dir().join("cluster-mark-service-0.dat");
     let bytes = || fs::read(&path).expect("a mark file");
@@ -428,7 +432,9 @@ fn snapshots_of_an_archive_with_an_authenticator() {
             let credentials = if is_ann { "challenge:ann" } else { "reject me" };
             archive.set_credentials_supplier(Credentials(credentials)).map(drop)
         })
-        .set_error_handler(move |error| seen.lock().expect("no panic").push(error.to_owned()));
+        .unwrap()
+        .set_error_handler(move |error| seen.lock().expect("no panic").push(error.to_owned()))
+        .unwrap();
     let Some(mut node) = Node::launch_with(options, context) else { return };
     node.snapshot();
     node.kill();
@@ -453,7 +459,7 @@ fn java_container_is_refused_beside_ours() {
     let driver = launch();
     let dir = tempfile::tempdir().expect("a directory");
     let mut context = ServiceContext::new();
-    context.set_aeron_dir(driver.aeron_dir()).set_cluster_dir(dir.path());
+    context.set_aeron_dir(driver.aeron_dir()).unwrap().set_cluster_dir(dir.path()).unwrap();
     let container = ServiceContainer::launch(context, Probe::new().0).expect("a container");
     let read = || {
         let bytes = fs::read(dir.path().join("cluster-mark-service-0.dat")).expect("a mark file");
@@ -485,7 +491,7 @@ fn container_is_refused_beside_javas() {
     let Some(cluster) = JavaCluster::launch(Options::default()) else { return };
     let node = cluster.node(0);
     let mut context = ServiceContext::new();
-    context.set_aeron_dir(node.aeron_dir()).set_cluster_dir(node.cluster_dir());
+    context.set_aeron_dir(node.aeron_dir()).unwrap().set_cluster_dir(node.cluster_dir()).unwrap();
     let error = ServiceContainer::launch(context, Probe::new().0).expect_err("refused");
     assert_eq!(error.kind(), ClusterErrorKind::ActiveMarkFile, "{error}");
     // Nothing of the refused container is left to disturb the member.

@@ -29,7 +29,7 @@ fn is_at_start(callback: &str) -> bool {
 #[test]
 fn recorded_panics_leave_the_service_running() {
     let mut context = ServiceContext::new();
-    context.set_error_policy(ErrorPolicy::RecordAndContinue);
+    context.set_error_policy(ErrorPolicy::RecordAndContinue).unwrap();
     let Some(mut node) = Node::launch_alone(Options::default(), context) else { return };
     let mut errors = 0;
     let mut service = Handle::default();

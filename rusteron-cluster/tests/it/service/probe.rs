@@ -218,7 +218,11 @@ impl Node {
     /// Starts the service. Does not wait until the member leads.
     pub(super) fn start_probe(&mut self, trap: Option<&'static str>) -> Handle {
         let node = self.cluster.node(0);
-        self.context.set_aeron_dir(node.aeron_dir()).set_cluster_dir(node.cluster_dir());
+        self.context
+            .set_aeron_dir(node.aeron_dir())
+            .unwrap()
+            .set_cluster_dir(node.cluster_dir())
+            .unwrap();
         let (probe, handle) = Probe::new();
         if let Some(trap) = trap {
             handle.set_trap(trap);

@@ -66,7 +66,11 @@ impl ClusteredService for Listing {
 fn start_listing(node: &mut Node) -> Arc<Mutex<Vec<Vec<Session>>>> {
     let lists = Arc::default();
     let member = node.cluster.node(0);
-    node.context.set_aeron_dir(member.aeron_dir()).set_cluster_dir(member.cluster_dir());
+    node.context
+        .set_aeron_dir(member.aeron_dir())
+        .unwrap()
+        .set_cluster_dir(member.cluster_dir())
+        .unwrap();
     let service = Listing(Arc::clone(&lists), Vec::new());
     let container = ServiceContainer::launch(node.context.clone(), service);
     node.container = Some(container.expect("a container"));

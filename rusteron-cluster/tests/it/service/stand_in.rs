@@ -91,7 +91,11 @@ impl Host {
 
     fn context(&self) -> ServiceContext {
         let mut context = ServiceContext::new();
-        context.set_aeron_dir(self.driver.aeron_dir()).set_cluster_dir(self.dir.path());
+        context
+            .set_aeron_dir(self.driver.aeron_dir())
+            .unwrap()
+            .set_cluster_dir(self.dir.path())
+            .unwrap();
         context
     }
 
@@ -203,7 +207,7 @@ fn forked_child_does_not_wait_for_the_container() {
 fn client_has_the_name_of_the_service() {
     let host = Host::new();
     let mut context = host.context();
-    context.set_service_name("orders");
+    context.set_service_name("orders").unwrap();
     let container = host.start(context, ignore);
     let cnc = CncFile::open(host.driver.aeron_dir(), Duration::ZERO).expect("a driver");
     let has_name = || cnc.counters().iter().any(|counter| counter.label.contains("name=orders"));
@@ -216,7 +220,7 @@ fn mark_file_is_made_unless_it_is_unwanted() {
     let host = Host::new();
     for (is_wanted, files) in [(false, 0), (true, 1)] {
         let mut context = host.context();
-        context.set_has_mark_file(is_wanted);
+        context.set_has_mark_file(is_wanted).unwrap();
         let container = host.start(context, ignore);
         assert_eq!(fs::read_dir(host.dir.path()).expect("a directory").count(), files);
         drop(container);
@@ -483,7 +487,7 @@ fn full_error_log_leaves_the_service_running() {
     let host = Host::new();
     let mut module = host.module();
     let mut context = host.context();
-    context.set_error_policy(ErrorPolicy::RecordAndContinue);
+    context.set_error_policy(ErrorPolicy::RecordAndContinue).unwrap();
     let mut count = 0;
     let container = host.start(context, move |_, _| {
         count += 1;
@@ -524,7 +528,7 @@ fn idling_callback_keeps_node_and_client_alive() {
     let aeron = Aeron::connect(settings).expect("a client");
     let client_id = aeron.client_id();
     let mut context = host.context();
-    context.set_aeron(Some(aeron));
+    context.set_aeron(Some(aeron)).unwrap();
     let may_go_on = Arc::new(AtomicUsize::new(0));
     let (entered, gate) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&may_go_on));
     let count = Arc::clone(&entered);

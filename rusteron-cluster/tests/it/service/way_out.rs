@@ -41,11 +41,15 @@ impl Members {
         let start = |member| {
             let node = self.cluster.node(member);
             let mut context = ServiceContext::new();
-            context.set_aeron_dir(node.aeron_dir()).set_cluster_dir(node.cluster_dir());
+            context
+                .set_aeron_dir(node.aeron_dir())
+                .unwrap()
+                .set_cluster_dir(node.cluster_dir())
+                .unwrap();
             let (service, seen) = match release {
                 Release::Broken => CommandService::new(),
                 Release::Lenient => {
-                    context.set_error_policy(ErrorPolicy::RecordAndContinue);
+                    context.set_error_policy(ErrorPolicy::RecordAndContinue).unwrap();
                     CommandService::new()
                 }
                 Release::Fixed => CommandService::new_fixed(),

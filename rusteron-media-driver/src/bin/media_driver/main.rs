@@ -25,7 +25,7 @@ use clap::Parser;
 use log::{LevelFilter, Log, Metadata, Record};
 use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::{Error, ErrorKind, Result};
-use rusteron_media_driver::{Context, DriverInvoker, Setting, ThreadNaming};
+use rusteron_media_driver::{DriverContext, DriverInvoker, Setting, ThreadNaming};
 
 use crate::options::Options;
 use crate::problems::Problem;
@@ -73,7 +73,7 @@ unsafe fn check_config(options: &Options) -> Result<ExitCode> {
     let events = env::var_os(EVENT_LOG);
     // SAFETY: the caller guarantees that there is no other thread.
     unsafe { env::remove_var(EVENT_LOG) };
-    let context = Context::new();
+    let context = DriverContext::new();
     if let Some(events) = events {
         // SAFETY: making a context has started no thread, without an event log.
         unsafe { env::set_var(EVENT_LOG, events) };
@@ -89,7 +89,7 @@ unsafe fn check_config(options: &Options) -> Result<ExitCode> {
 }
 
 /// Describes the settings that the driver does not know or cannot read, a line each.
-fn warnings(problems: &[Problem], context: &Context) -> Vec<String> {
+fn warnings(problems: &[Problem], context: &DriverContext) -> Vec<String> {
     let warning = |problem: &Problem| match problem.value_instead(context) {
         None => format!("warning: {problem}\n"),
         Some(instead) => format!("warning: {problem}; the driver takes {instead}\n"),
@@ -127,7 +127,7 @@ impl Log for StandardError {
 
 /// Launches the driver and runs its idle loop. Errors are of the launch.
 fn run(options: &Options, problems: &[Problem]) -> Result<ExitCode> {
-    let mut context = match Context::new() {
+    let mut context = match DriverContext::new() {
         Err(error) if !problems.is_empty() => {
             problems.iter().for_each(print_error);
             // For some values, C fails without a text.
@@ -181,7 +181,7 @@ fn run(options: &Options, problems: &[Problem]) -> Result<ExitCode> {
 
 /// Prints all settings as a file of properties, which gives a driver the same settings again. A setting that is not set
 /// and has no default is a comment.
-fn print_config(context: &Context) -> Result<()> {
+fn print_config(context: &DriverContext) -> Result<()> {
     let line = |setting: &Setting| {
         let name = setting.variable();
         match setting.value(context) {
@@ -201,7 +201,7 @@ fn print_config(context: &Context) -> Result<()> {
 
 /// Gives the main thread the name that its agent's own thread would have, if the operating system
 /// shows such names and the extended names are enabled.
-fn name_main_thread(context: &mut Context) -> Result<()> {
+fn name_main_thread(context: &mut DriverContext) -> Result<()> {
     if context.thread_naming() == ThreadNaming::New {
         let main_thread = std::thread::current().id();
         context.set_agent_on_start(move |role| {

@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 
 use rusteron_core::nearest;
-use rusteron_media_driver::{Context, Setting};
+use rusteron_media_driver::{DriverContext, Setting};
 
 /// Variables of Aeron's C clients and of this project's build. Settings that the driver shares with
 /// them are in the driver's table.
@@ -76,12 +76,12 @@ impl Problem {
     }
 
     /// Returns the value that the driver has instead, if the driver tells.
-    pub(crate) fn value_instead(&self, context: &Context) -> Option<String> {
+    pub(crate) fn value_instead(&self, context: &DriverContext) -> Option<String> {
         self.known?.value_in_driver(context)
     }
 
     /// Returns whether a launch would refuse the value that the driver has instead.
-    pub(crate) fn is_fatal(&self, context: &Context) -> bool {
+    pub(crate) fn is_fatal(&self, context: &DriverContext) -> bool {
         let instead = self.value_instead(context);
         self.known.zip(instead).is_some_and(|(known, instead)| known.check(&instead).is_err())
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rusteron_benchmarks::command_line::failure::Failure;
 use rusteron_client::{ErrorKind, IdleStrategyKind};
-use rusteron_media_driver::{Context, Loss, MediaDriver, Result, ThreadingMode};
+use rusteron_media_driver::{DriverContext, Loss, MediaDriver, Result, ThreadingMode};
 
 use super::{Orders, accuse, fork, say};
 use crate::clients::options::PartOptions;
@@ -47,7 +47,7 @@ pub(super) fn play(options: &PartOptions, orders: &Orders) -> std::result::Resul
 }
 
 fn launch(options: &PartOptions) -> Result<MediaDriver> {
-    let mut context = Context::new()?;
+    let mut context = DriverContext::new()?;
     context
         .set_dir(&options.dir)?
         // Of a driver that was killed.

@@ -91,7 +91,7 @@ fn mappings(dir: &Path, original_registration_id: i64) -> usize {
 fn position_outside_its_stream() {
     const SUBSCRIBER_POSITION: i32 = 4;
     const CHANNEL: &str = "aeron:ipc?term-length=64k";
-    let mut settings = rusteron_media_driver::Context::new().expect("a context");
+    let mut settings = rusteron_media_driver::DriverContext::new().expect("a context");
     settings
         .set_client_liveness_timeout(10 * DEADLINE)
         .and_then(|settings| settings.set_publication_unblock_timeout(20 * DEADLINE))
