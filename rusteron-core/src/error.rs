@@ -232,7 +232,7 @@ impl Error {
         self.0.close_cause
     }
 
-    /// Returns whether the same call may succeed if it is simply repeated.
+    /// Returns whether the same call may succeed if it is simply repeated, with the same handle.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self.kind(),
@@ -245,9 +245,54 @@ impl Error {
                 | ErrorKind::Unblocked
         )
     }
+
+    /// Returns whether a later attempt with the same arguments may succeed: see
+    /// [`ErrorKind::is_transient`].
+    pub fn is_transient(&self) -> bool {
+        self.kind().is_transient()
+    }
 }
 
 impl ErrorKind {
+    /// Returns whether a later attempt with the same arguments may succeed, with a client or handle
+    /// made anew if this one is closed: after a driver, a peer or the network has come back.
+    ///
+    /// False for what stays until somebody changes the program, its settings, or the media driver's:
+    /// - [`InvalidArgument`](Self::InvalidArgument) and
+    ///   [`InvalidChannel`](Self::InvalidChannel);
+    /// - [`IncompatibleDriver`](Self::IncompatibleDriver),
+    ///   [`NotSupported`](Self::NotSupported),
+    ///   [`UnknownCommand`](Self::UnknownCommand) and
+    ///   [`MalformedCommand`](Self::MalformedCommand);
+    /// - [`CalledFromConductor`](Self::CalledFromConductor) and
+    ///   [`IllegalState`](Self::IllegalState);
+    /// - [`Io`](Self::Io) with [`NotADirectory`](io::ErrorKind::NotADirectory),
+    ///   [`PermissionDenied`](io::ErrorKind::PermissionDenied) or
+    ///   [`ReadOnlyFilesystem`](io::ErrorKind::ReadOnlyFilesystem).
+    ///
+    /// True for all others, also for errors without a kind of their own: an attempt too many costs
+    /// less than a service that has stopped. Each [retryable](Error::is_retryable) error is transient.
+    ///
+    /// The client's `Reconnect` decides by this.
+    pub fn is_transient(self) -> bool {
+        !matches!(
+            self,
+            Self::InvalidArgument
+                | Self::InvalidChannel
+                | Self::IncompatibleDriver
+                | Self::NotSupported
+                | Self::UnknownCommand
+                | Self::MalformedCommand
+                | Self::CalledFromConductor
+                | Self::IllegalState
+                | Self::Io(
+                    io::ErrorKind::NotADirectory
+                        | io::ErrorKind::PermissionDenied
+                        | io::ErrorKind::ReadOnlyFilesystem
+                )
+        )
+    }
+
     fn from_code(code: i32) -> Self {
         match code {
             0 => Self::Other,
@@ -427,6 +472,23 @@ mod tests {
             let words = error.to_string();
             let error = io::Error::from(error);
             assert_eq!((error.kind(), error.to_string()), (expected, words));
+        }
+    }
+
+    #[test]
+    fn errors_that_need_a_change_are_not_transient() {
+        for (kind, is_transient) in [
+            (ErrorKind::InvalidChannel, false),
+            (ErrorKind::IncompatibleDriver, false),
+            (ErrorKind::Io(io::ErrorKind::NotADirectory), false),
+            (ErrorKind::Io(io::ErrorKind::PermissionDenied), false),
+            (ErrorKind::DriverTimeout, true),
+            (ErrorKind::ClientClosed, true),
+            (ErrorKind::UnknownHost, true),
+            (ErrorKind::Io(io::ErrorKind::AddrInUse), true),
+            (ErrorKind::Other, true),
+        ] {
+            assert_eq!(Error::new(kind, "").is_transient(), is_transient, "{kind:?}");
         }
     }
 

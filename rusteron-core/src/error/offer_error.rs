@@ -223,6 +223,7 @@ mod tests {
             let error = Error::from(offer_error);
             assert_eq!(error.kind(), kind);
             assert_eq!(error.is_retryable(), offer_error.is_retryable(), "{offer_error:?}");
+            assert!(error.is_transient() || !error.is_retryable(), "{offer_error:?}");
             assert!(error.to_string().contains(&offer_error.to_string()), "{error}");
         }
         let closed = Error::from(PollError::Closed(CloseCause::ClientTimeout));
