@@ -149,7 +149,9 @@
 //!
 //! Errors in the background, such as a dead media driver, reach [`Context::set_error_handler`].
 //! Without a handler, they are logged. Afterwards, publications and subscriptions only report that
-//! they are closed. A panic in a handler that a conductor calls is caught and logged.
+//! they are closed. [`Reconnect`] makes them anew, with the client, and [`Error::is_transient`] tells
+//! the errors after which that can help. A panic in a handler that a conductor calls is caught and
+//! logged.
 //!
 //! # Names in Java and C
 //! The search of this documentation finds items by their names in Aeron's C API, and by names in its
@@ -196,6 +198,7 @@ mod context;
 mod misuse;
 mod publication;
 pub mod raw_client;
+mod reconnect;
 mod subscription;
 
 pub use aeron::{Aeron, AsyncConnect};
@@ -211,6 +214,7 @@ pub use publication::{
     AnyPublication, BufferClaim, ExclusivePublication, OfferedBatch, Publication,
     PublicationHandle, Publisher,
 };
+pub use reconnect::Reconnect;
 #[doc(inline)]
 pub use rusteron_core::{
     AERON_VERSION, AeronVersion, agent,

@@ -84,7 +84,7 @@ impl Aeron {
     }
 
     /// Connects, and blocks meanwhile. Fails soon after the attempt was cancelled.
-    pub(super) fn connect_unless_cancelled(
+    pub(crate) fn connect_unless_cancelled(
         context: Context,
         is_cancelled: &AtomicBool,
     ) -> Result<Self> {

@@ -7,6 +7,7 @@
 //! driver's process has ended. If so, the shim writes an old heartbeat and makes C's next look at it due. C
 //! then closes the client in its own way, and calls the error handler with a driver timeout.
 
+mod background;
 mod client;
 mod conductor_idle;
 pub(crate) mod connect;
@@ -17,6 +18,7 @@ pub(crate) mod registration;
 pub(crate) mod subscription_callbacks;
 pub(crate) mod wait;
 
+pub(crate) use background::Background;
 pub(crate) use client::Client;
 pub use counter::Counter;
 pub use destination::DestinationRegistration;

@@ -74,6 +74,7 @@ mod publication {
     mod shared_publishers;
     mod stopped_batch;
 }
+mod reconnect;
 mod soundness;
 mod subscription {
     mod assembly;

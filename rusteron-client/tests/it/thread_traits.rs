@@ -73,6 +73,7 @@ fn each_type_has_its_thread_traits() {
         Registration<Counter>: "Send",
         DestinationRegistration: "Send",
         AsyncConnect: "Send Sync UnwindSafe RefUnwindSafe",
+        Reconnect<Subscription>: "Send",
         ConductorAgent: "Send Sync",
         // Agents of the user's own, and what ends them.
         agent::AgentRunner: "Send Sync",
