@@ -9,7 +9,7 @@ mod flagship;
 #[cfg(all(feature = "archive", feature = "cluster"))]
 mod names;
 #[cfg(unix)]
-mod reconnecting;
+mod market_data;
 #[cfg(target_os = "linux")]
 mod run_cluster;
 mod samples;
