@@ -134,6 +134,8 @@
 //! compare members. Equal positions must have equal digests: on all members, after a replay, and
 //! after a restart from a snapshot.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod client;
 pub mod codec;
 mod error;

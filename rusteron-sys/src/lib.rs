@@ -15,6 +15,7 @@
 //! `DEP_AERON_BINDINGS` the directory with the text of these bindings.
 
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![allow(
     missing_debug_implementations,
     non_camel_case_types,
