@@ -68,7 +68,8 @@ pub use recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescrip
 pub use recording_event::RecordingEvent;
 pub use recording_pos::RecordingPos;
 pub use replay_merge::{
-    ReplayMerge, ReplayMergeBuilder, ReplayMergeCloseError, ReplayMergeError, Returned,
+    ReplayMerge, ReplayMergeBuilder, ReplayMergeCloseError, ReplayMergeError, ReplayMergeState,
+    Returned,
 };
 pub use rusteron_client::{Error, ErrorKind};
 #[doc(inline)]

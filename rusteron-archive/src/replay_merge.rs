@@ -11,11 +11,16 @@
 //! to an image before the subscription can be closed. C defines the structure in its source file, which the
 //! shim includes with the functions renamed.
 
+mod returned;
+mod state;
+
+pub use returned::{ReplayMergeCloseError, ReplayMergeError, Returned};
+pub use state::ReplayMergeState;
+
 use std::ffi::CString;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use std::{fmt, thread};
 
 use rusteron_client::raw_client::RawClient;
@@ -30,7 +35,7 @@ use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
 use crate::checks::not_negative;
-use crate::error::{ArchiveError, ArchiveErrorKind, Result};
+use crate::error::{ArchiveError, ArchiveErrorKind, Result, phrases};
 
 /// Replays a recording from a position, and joins the live stream when the replay has caught up.
 /// Neither loses nor repeats a message.
@@ -82,6 +87,11 @@ struct Inner {
     recording_id: i64,
     subscription: Subscription,
     archive: Archive,
+    progress_timeout: Duration,
+    live_destination: CString,
+    live_timeout: Duration,
+    /// Start of the current wait for the live stream.
+    live_awaited_since: Option<Instant>,
 }
 
 // SAFETY: nothing in the C structure is tied to a thread. The objects that it works on are owned
@@ -97,6 +107,9 @@ impl ReplayMerge {
     /// Default limit for a merge without progress. When the limit is over, the merge fails.
     pub const DEFAULT_PROGRESS_TIMEOUT: Duration =
         Duration::from_millis(sys::REPLAY_MERGE_PROGRESS_TIMEOUT_DEFAULT_MS as u64);
+
+    /// Default limit for a live stream that does not come. When the limit is over, the merge fails.
+    pub const DEFAULT_LIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
     /// Returns a builder with the channels of replay and live stream. Nothing happens before
     /// [`ReplayMergeBuilder::start`], which reports channels that are not valid.
@@ -126,13 +139,15 @@ impl ReplayMerge {
             live_destination: channel(&live_destination),
             start_position: 0,
             progress_timeout: ReplayMerge::DEFAULT_PROGRESS_TIMEOUT,
+            live_timeout: ReplayMerge::DEFAULT_LIVE_TIMEOUT,
         }
     }
 
     /// Does the pending work of the merge, without polling messages.
     ///
     /// # Errors
-    /// - [`Timeout`](crate::ArchiveErrorKind::Timeout): no progress in time;
+    /// - [`Timeout`](crate::ArchiveErrorKind::Timeout): no progress, or no live stream, in time; the text names the
+    ///   state, or the live destination;
     /// - [`UnknownRecording`](crate::ArchiveErrorKind::UnknownRecording) and others that the archive
     ///   reports;
     /// - [`NotConnected`](crate::ArchiveErrorKind::NotConnected): the connection to the archive was
@@ -143,14 +158,83 @@ impl ReplayMerge {
     /// Corresponds to `aeron_archive_replay_merge_do_work`.
     #[doc(alias = "aeron_archive_replay_merge_do_work")]
     pub fn do_work(&mut self) -> Result<usize> {
-        let Inner { raw, recording_id, archive, .. } = &*self.inner;
+        let state = self.state();
+        let Inner { raw, recording_id, archive, progress_timeout, .. } = &*self.inner;
         let id = Some(("recording_id", *recording_id));
         // SAFETY: all structures are live; `&mut self` is the only user of the subscription, and the
         // lock of the archive, which is held, keeps others from its poller.
         let count = archive.ask(OPERATION, id, |count: &mut i32, _archive| unsafe {
             sys::rusteron_replay_merge_do_work(count, raw.as_ptr())
+        });
+        let count = count.map_err(|error| {
+            if !error.message().contains(phrases::NO_PROGRESS) {
+                return error;
+            }
+            let text = format!("no progress within {progress_timeout:.1?}: {state}");
+            self.timed_out(text)
         })?;
+        self.limit_wait_for_live()?;
         Ok(count.max(0) as usize)
+    }
+
+    /// Fails the merge when the live stream has not come within its limit. C waits for ever: each answer of the archive
+    /// counts as progress.
+    fn limit_wait_for_live(&mut self) -> Result<()> {
+        if !self.is_live_missing() {
+            self.inner.live_awaited_since = None;
+            return Ok(());
+        }
+        let since = *self.inner.live_awaited_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < self.inner.live_timeout {
+            return Ok(());
+        }
+        // SAFETY: the structure is live, and `&mut self` is its only user.
+        unsafe { sys::rusteron_replay_merge_fail(self.inner.raw.as_ptr()) };
+        let Inner { subscription, live_destination, live_timeout, .. } = &*self.inner;
+        let (live, stream_id) = (live_destination.to_string_lossy(), subscription.stream_id());
+        Err(self.timed_out(format!(
+            "no live stream beside the replay within {live_timeout:.1?} at {live}, stream {stream_id}: its publisher \
+             has to run and to have the session id of the replay"
+        )))
+    }
+
+    fn timed_out(&self, text: String) -> ArchiveError {
+        ArchiveError::new(ArchiveErrorKind::Timeout, OPERATION, text)
+            .about(Some(self.inner.recording_id))
+    }
+
+    /// Returns whether a merge under way has added the live destination, and the image has no stream from there: one
+    /// transport is the replay.
+    fn is_live_missing(&self) -> bool {
+        let raw = self.inner.raw.as_ptr();
+        // SAFETY: the structure is live.
+        let state = ReplayMergeState::from_c(unsafe { sys::rusteron_replay_merge_state(raw) });
+        let is_joining =
+            matches!(state, ReplayMergeState::Catchup | ReplayMergeState::AttemptLiveJoin);
+        if !is_joining || !self.is_live_added() {
+            return false;
+        }
+        // SAFETY: the merge has a reference of its image, so a pointer that is not null is live.
+        unsafe {
+            let image = sys::aeron_archive_replay_merge_image(raw);
+            image.is_null() || rusteron_sys::aeron_image_active_transport_count(image) < 2
+        }
+    }
+
+    /// Returns what the merge waits for.
+    ///
+    /// C goes to and fro between [`Catchup`](ReplayMergeState::Catchup) and
+    /// [`AttemptLiveJoin`](ReplayMergeState::AttemptLiveJoin). While no live stream comes from the added live
+    /// destination, this is `AttemptLiveJoin`.
+    ///
+    /// Corresponds to `aeron_archive_replay_merge_state_t`, which C does not export.
+    pub fn state(&self) -> ReplayMergeState {
+        if self.is_live_missing() {
+            return ReplayMergeState::AttemptLiveJoin;
+        }
+        // SAFETY: the structure is live.
+        let state = unsafe { sys::rusteron_replay_merge_state(self.inner.raw.as_ptr()) };
+        ReplayMergeState::from_c(state)
     }
 
     /// Does the pending work of the merge, and passes at most `fragment_limit` fragments of
@@ -305,8 +389,7 @@ impl fmt::Debug for ReplayMerge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReplayMerge")
             .field("recording_id", &self.inner.recording_id)
-            .field("is_merged", &self.is_merged())
-            .field("has_failed", &self.has_failed())
+            .field("state", &self.state())
             .finish()
     }
 }
@@ -342,6 +425,7 @@ pub struct ReplayMergeBuilder {
     live_destination: Result<CString>,
     start_position: Position,
     progress_timeout: Duration,
+    live_timeout: Duration,
 }
 
 impl ReplayMergeBuilder {
@@ -362,13 +446,22 @@ impl ReplayMergeBuilder {
     ///
     /// The timeout is rounded up to whole milliseconds, and 100 years at most.
     ///
-    /// A live stream that never comes does not count: while the merge waits for the live stream,
-    /// each answer of the archive is progress.
+    /// While the merge waits for the live stream, each answer of the archive is progress, and
+    /// [`live_timeout`](Self::live_timeout) is the limit.
     ///
     /// Corresponds to `merge_progress_timeout_ms` of `aeron_archive_replay_merge_init`.
     #[doc(alias = "aeron_archive_replay_merge_init")]
     pub fn progress_timeout(mut self, timeout: Duration) -> Self {
         self.progress_timeout = timeout;
+        self
+    }
+
+    /// Limits the time without a live stream, from the moment that its destination was added. A merge fails when the
+    /// timeout is over. The default is [`ReplayMerge::DEFAULT_LIVE_TIMEOUT`].
+    ///
+    /// `Duration::MAX` is no limit, as in C.
+    pub fn live_timeout(mut self, timeout: Duration) -> Self {
+        self.live_timeout = timeout;
         self
     }
 
@@ -395,9 +488,19 @@ impl ReplayMergeBuilder {
         subscription: Subscription,
         recording_id: i64,
     ) -> Result<ReplayMerge, ReplayMergeError> {
+        let (progress_timeout, live_timeout) = (self.progress_timeout, self.live_timeout);
         match self.init(&archive, &subscription, recording_id) {
-            Ok(raw) => {
-                let inner = ManuallyDrop::new(Inner { raw, recording_id, subscription, archive });
+            Ok((raw, live_destination)) => {
+                let inner = ManuallyDrop::new(Inner {
+                    raw,
+                    recording_id,
+                    subscription,
+                    archive,
+                    progress_timeout,
+                    live_destination,
+                    live_timeout,
+                    live_awaited_since: None,
+                });
                 let merge = ReplayMerge { inner };
                 // A panic of a handler ends the merge, as dropping does.
                 merge.inner.archive.deliver();
@@ -411,13 +514,13 @@ impl ReplayMergeBuilder {
     }
 
     /// Makes C's structure, which has pointers to archive and subscription. Both have to outlive the
-    /// structure. The caller delivers the archive's reports to their handlers.
+    /// structure. Returns it with the live destination. The caller delivers the archive's reports to their handlers.
     fn init(
         self,
         archive: &Archive,
         subscription: &Subscription,
         recording_id: i64,
-    ) -> Result<NonNull<sys::aeron_archive_replay_merge_t>> {
+    ) -> Result<(NonNull<sys::aeron_archive_replay_merge_t>, CString)> {
         not_negative(OPERATION, "start_position", self.start_position)?;
         // Only parsed: C adds the endpoint, and without it the text is no complete channel.
         self.replay_channel.parse::<ChannelUri>().map_err(Error::from)?;
@@ -447,7 +550,7 @@ impl ReplayMergeBuilder {
             }
             .into_result()
         })?;
-        Ok(NonNull::new(raw).ok_or_else(last_error)?)
+        Ok((NonNull::new(raw).ok_or_else(last_error)?, live_destination))
     }
 }
 
@@ -457,74 +560,3 @@ fn channel(channel: &impl AsChannel) -> Result<CString> {
     text.to_string_lossy().parse::<ChannelUri>().map_err(Error::from)?;
     Ok(text)
 }
-
-/// The error of starting a merge, with the archive and the subscription.
-pub type ReplayMergeError = Returned<(Archive, Subscription)>;
-
-/// The error of ending a merge, with the merge.
-pub type ReplayMergeCloseError = Returned<ReplayMerge>;
-
-/// The error of a method that takes ownership, with what it was given.
-///
-/// The operator `?` converts it to an [`ArchiveError`], and drops what was given.
-#[derive(Debug)]
-pub struct Returned<T>(Box<Content<T>>);
-
-#[derive(Debug)]
-struct Content<T> {
-    error: ArchiveError,
-    /// Only `Debug` locks it. The lock makes the error `Sync`, which general error types need.
-    given: Mutex<T>,
-}
-
-impl<T> Returned<T> {
-    fn new(error: ArchiveError, given: T) -> Self {
-        Self(Box::new(Content { error, given: Mutex::new(given) }))
-    }
-
-    /// Returns the reason.
-    ///
-    /// Has no counterpart in C, which leaves what it was given to the caller.
-    pub fn error(&self) -> &ArchiveError {
-        &self.0.error
-    }
-
-    fn given(self) -> (ArchiveError, T) {
-        let Content { error, given } = *self.0;
-        (error, given.into_inner().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl ReplayMergeError {
-    /// Returns the reason, and the arguments of
-    /// [`ReplayMergeBuilder::start`](crate::ReplayMergeBuilder::start) unchanged.
-    ///
-    /// Has no counterpart in C, which leaves what it was given to the caller.
-    pub fn into_parts(self) -> (ArchiveError, Archive, Subscription) {
-        let (error, (archive, subscription)) = self.given();
-        (error, archive, subscription)
-    }
-}
-
-impl ReplayMergeCloseError {
-    /// Returns the merge, which has not been ended.
-    ///
-    /// Has no counterpart in C, which leaves the merge to the caller.
-    pub fn into_merge(self) -> ReplayMerge {
-        self.given().1
-    }
-}
-
-impl<T> From<Returned<T>> for ArchiveError {
-    fn from(returned: Returned<T>) -> Self {
-        returned.0.error
-    }
-}
-
-impl<T> fmt::Display for Returned<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self.error(), f)
-    }
-}
-
-impl<T: fmt::Debug> std::error::Error for Returned<T> {}

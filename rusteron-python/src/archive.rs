@@ -376,7 +376,7 @@ impl Archive {
     /// belong to the merge, and calls of them raise `InUse`.
     #[pyo3(signature = (
         subscription, recording_id, replay_channel, replay_destination, live_destination, start_position=0,
-        progress_timeout=None
+        progress_timeout=None, live_timeout=None
     ))]
     #[allow(clippy::too_many_arguments)]
     fn replay_merge(
@@ -389,12 +389,16 @@ impl Archive {
         live_destination: Channel,
         start_position: i64,
         progress_timeout: Option<Seconds>,
+        live_timeout: Option<Seconds>,
     ) -> PyResult<ReplayMerge> {
         let mut builder =
             rust::ReplayMerge::builder(&*replay_channel, &*replay_destination, &*live_destination)
                 .start_position(start_position);
         if let Some(timeout) = progress_timeout {
             builder = builder.progress_timeout(timeout.0);
+        }
+        if let Some(timeout) = live_timeout {
+            builder = builder.live_timeout(timeout.0);
         }
         ReplayMerge::start(
             py,

@@ -173,6 +173,13 @@ impl ReplayMerge {
         self.with(|merge| merge.do_work().map_err(error::archive))
     }
 
+    /// What the merge waits for: "ResolveReplayPort", "GetRecordingPosition", "Replay", "Catchup" or "AttemptLiveJoin";
+    /// or its end, "Merged" or "Failed".
+    #[getter]
+    fn state(&self) -> PyResult<String> {
+        self.with(|merge| Ok(format!("{:?}", merge.state())))
+    }
+
     /// True if the replay has caught up, and the stream is the live stream now.
     #[getter]
     fn is_merged(&self) -> PyResult<bool> {

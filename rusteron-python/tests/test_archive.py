@@ -96,6 +96,7 @@ def test_replay_merge_joins_live_stream(java_archive):
             return merge.is_merged
 
         until("merge", step)
+        assert merge.state == "Merged"
         merge.close()
         merge.close()
         with pytest.raises(rusteron.Closed):

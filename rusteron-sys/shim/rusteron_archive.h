@@ -14,6 +14,12 @@
 /* As aeron_archive_replay_merge_do_work(), but also passes recording signals to their consumer. */
 int rusteron_replay_merge_do_work(int *work_count_p, aeron_archive_replay_merge_t *replay_merge);
 
+/* The state, an aeron_archive_replay_merge_state_t. */
+int rusteron_replay_merge_state(aeron_archive_replay_merge_t *replay_merge);
+
+/* Ends the work of the merge, as C does after an error. */
+void rusteron_replay_merge_fail(aeron_archive_replay_merge_t *replay_merge);
+
 /*
  * Returns the sender of the session's requests, and sets the number of its attempts. With one attempt, its functions
  * do not wait: false with ENOTCONN says that the archive is not connected, and with -1 that there is no space now.

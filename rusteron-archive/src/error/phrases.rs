@@ -45,6 +45,9 @@ pub(crate) const ANSWERS: [&str; 3] = [
     "Replay token request failed:",
 ];
 
+/// Begins the text of a merge without progress.
+pub(crate) const NO_PROGRESS: &str = "replay_merge no progress";
+
 /// Stands before the code of an answer without a text.
 pub(crate) const RESPONSE_CODE: &str = "unexpected response code: ";
 
@@ -96,7 +99,8 @@ mod tests {
         let c = sources(&archive.join("c"), "c");
         let java = sources(&archive.join("java"), "java");
         let kinds = KINDS.iter().map(|(origin, phrase, _)| (*origin, *phrase));
-        let markers = [RESPONSE_CODE, CORRELATION_ID, LISTING_CORRELATION_ID, ERROR_TEXT];
+        let markers =
+            [NO_PROGRESS, RESPONSE_CODE, CORRELATION_ID, LISTING_CORRELATION_ID, ERROR_TEXT];
         let of_c = ANSWERS.into_iter().chain(markers).map(|phrase| (C, phrase));
         let phrases = kinds.chain(of_c).chain([(Both, RECORDING_ID)]);
         let is_lost = |(origin, phrase): &(Origin, &str)| match origin {

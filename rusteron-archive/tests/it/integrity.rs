@@ -226,6 +226,7 @@ fn merges_lose_and_repeat_nothing_under_load(merges: u64) {
             let mut merge = ReplayMerge::builder(&replay, &replay_destination, &live_channel)
                 .start_position(position)
                 .progress_timeout(DEADLINE)
+                .live_timeout(DEADLINE)
                 .start(session, subscription, recording_id)
                 .expect("a merge");
             let mut next = first;

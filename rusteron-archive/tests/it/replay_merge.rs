@@ -5,7 +5,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rusteron_archive::{
-    Archive, ArchiveErrorKind, RecordingSignalKind, ReplayMerge, ReplayMergeError, SourceLocation,
+    Archive, ArchiveErrorKind, RecordingSignalKind, ReplayMerge, ReplayMergeError,
+    ReplayMergeState, SourceLocation,
 };
 use rusteron_client::{ExclusivePublication, Subscription};
 #[cfg(target_os = "linux")]
@@ -46,6 +47,7 @@ fn begin(
         live,
     )
     .progress_timeout(DEADLINE)
+    .live_timeout(DEADLINE)
     .start(session, manual(archive), recording_id)
     .expect("a merge")
 }
@@ -70,6 +72,7 @@ fn merge_without_loss_or_repetition() {
         archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
         let mut merge = begin(java.connect(), &archive, &publication, recording_id, &live);
         assert!(!merge.is_merged() && !merge.has_failed() && !merge.is_live_added());
+        assert_eq!(merge.state(), ReplayMergeState::ResolveReplayPort);
         let is_over = AtomicBool::new(false);
         let is_over = &is_over;
         let mut received = Vec::new();
@@ -98,6 +101,7 @@ fn merge_without_loss_or_repetition() {
             next = publisher.join().expect("a publisher");
         });
         assert!(merge.is_live_added());
+        assert_eq!(merge.state(), ReplayMergeState::Merged);
         let (session, mut subscription) = merge.into_parts().expect("the parts");
         offer_numbered(&mut publication, next..next + 1);
         next += 1;
@@ -248,12 +252,49 @@ fn progress_timeout() {
     // No subscriber consumes the messages that would advance the merge.
     let error = rusteron_test_support::await_some("the failure", || merge.do_work().err());
     assert_eq!(error.kind(), ArchiveErrorKind::Timeout, "{error:?}");
-    assert!(error.message().contains("progress"), "{error:?}");
+    assert!(error.message().contains("no progress within 500.0ms: waits for"), "{error:?}");
     assert!(merge.has_failed() && !merge.is_merged());
     assert_eq!(merge.do_work().expect("it does nothing any more"), 0);
     let (session, subscription) = merge.into_parts().expect("the parts");
     assert_eq!(session.start_position(recording_id).expect("an answer"), 0);
     assert!(!subscription.is_closed());
+}
+
+#[test]
+fn missing_live_stream_is_timeout() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let (mut publication, recording_id, _) = published(&archive);
+    let position = offer_numbered(&mut publication, 0..500);
+    archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
+    let live = format!("aeron:udp?endpoint=localhost:{}", free_port());
+    let mut merge = ReplayMerge::builder(
+        format!("aeron:udp?session-id={}", publication.session_id()),
+        "aeron:udp?endpoint=localhost:0",
+        &live,
+    )
+    .progress_timeout(DEADLINE)
+    .live_timeout(Duration::from_millis(200))
+    .start(java.connect(), manual(&archive), recording_id)
+    .expect("a merge");
+    let mut received = 0;
+    let mut states = Vec::new();
+    let error = rusteron_test_support::await_some("the failure", || {
+        let outcome = merge.poll(|_, _| received += 1, 100);
+        states.push(merge.state());
+        outcome.err()
+    });
+    assert_eq!(
+        (error.kind(), error.relevant_id()),
+        (ArchiveErrorKind::Timeout, Some(recording_id))
+    );
+    assert!(error.message().contains(&format!("at {live}, stream {STREAM}")), "{error}");
+    assert_eq!(received, 500);
+    states.dedup();
+    assert!(states.ends_with(&[ReplayMergeState::AttemptLiveJoin, ReplayMergeState::Failed]));
+    assert!(merge.has_failed());
+    assert_eq!(merge.do_work().expect("it does nothing any more"), 0);
+    assert!(merge.into_parts().expect("the parts").0.is_connected());
 }
 
 /// A merge whose replay destination the driver refuses when it gets to it.

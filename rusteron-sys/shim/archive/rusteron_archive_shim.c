@@ -87,6 +87,21 @@ int rusteron_replay_merge_do_work(int *work_count_p, aeron_archive_replay_merge_
     return result;
 }
 
+_Static_assert(
+    0 == RESOLVE_REPLAY_PORT && 1 == GET_RECORDING_POSITION && 2 == REPLAY && 3 == CATCHUP && 4 == ATTEMPT_LIVE_JOIN &&
+        5 == MERGED && 6 == FAILED,
+    "rusteron-archive/src/replay_merge/state.rs has these numbers");
+
+int rusteron_replay_merge_state(aeron_archive_replay_merge_t *replay_merge)
+{
+    return (int)replay_merge->state;
+}
+
+void rusteron_replay_merge_fail(aeron_archive_replay_merge_t *replay_merge)
+{
+    aeron_archive_replay_merge_set_state(replay_merge, FAILED);
+}
+
 typedef struct rusteron_closing_stct
 {
     aeron_archive_replay_merge_t *replay_merge;

@@ -1355,6 +1355,10 @@ unsafe extern "C" {
         work_count_p: *mut ::core::ffi::c_int,
         replay_merge: *mut aeron_archive_replay_merge_t,
     ) -> ::core::ffi::c_int;
+    pub fn rusteron_replay_merge_state(
+        replay_merge: *mut aeron_archive_replay_merge_t,
+    ) -> ::core::ffi::c_int;
+    pub fn rusteron_replay_merge_fail(replay_merge: *mut aeron_archive_replay_merge_t);
     pub fn rusteron_archive_proxy(
         archive: *mut aeron_archive_t,
         retry_attempts: ::core::ffi::c_int,
