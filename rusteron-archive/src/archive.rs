@@ -44,9 +44,7 @@ use rusteron_sys::archive as sys;
 
 use crate::checks::{Id, forbid_reentry, is_entered, not_negative, unless_null};
 use crate::context::ArchiveContext;
-#[cfg(doc)]
-use crate::error::ArchiveErrorKind;
-use crate::error::{ArchiveError, Result};
+use crate::error::{ArchiveError, ArchiveErrorKind, Result, phrases};
 
 /// A session with an archive. Starts, stops, lists and replays recordings.
 ///
@@ -113,6 +111,8 @@ pub struct Archive {
     was_connected: AtomicBool,
     archive_id: i64,
     control_session_id: i64,
+    /// The control request channel as the caller set it, for errors.
+    channel: String,
 }
 
 /// The C structure, with its context and client.
@@ -178,7 +178,7 @@ impl Archive {
 
     /// # Safety
     /// The structure is live, has no other owner, and was connected with its context and `aeron`.
-    unsafe fn new(connection: Connection, aeron: Aeron) -> Self {
+    unsafe fn new(connection: Connection, aeron: Aeron, channel: String) -> Self {
         let raw = connection.raw.as_ptr();
         // SAFETY: live; both numbers never change.
         let (archive_id, control_session_id) = unsafe {
@@ -192,6 +192,7 @@ impl Archive {
             was_connected: AtomicBool::new(true),
             archive_id,
             control_session_id,
+            channel,
         }
     }
 
@@ -369,8 +370,25 @@ impl Archive {
             client.command(operation, || call(self.connection.raw.as_ptr()))
         };
         outcome?.map_err(|error| {
-            ArchiveError::from_c(&error, operation).about(relevant_id.map(|(_name, id)| id))
+            let error = ArchiveError::from_c(&error, operation);
+            self.explain(error).about(relevant_id.map(|(_name, id)| id))
         })
+    }
+
+    /// Replaces the text of an answer that did not come: C names its own functions and types, and not the archive.
+    fn explain(&self, error: ArchiveError) -> ArchiveError {
+        let channel = &self.channel;
+        match error.kind() {
+            ArchiveErrorKind::Timeout if phrases::is_without_answer(error.message()) => {
+                let timeout = self.context().message_timeout();
+                error
+                    .saying(format!("no answer from the archive at {channel} within {timeout:.1?}"))
+            }
+            ArchiveErrorKind::NotConnected => {
+                error.saying(format!("the archive at {channel} is gone; connect again"))
+            }
+            _ => error,
+        }
     }
 
     /// Passes C's reports to the handlers. In the middle of a request it does nothing: the end of

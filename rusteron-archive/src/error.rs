@@ -167,6 +167,12 @@ impl ArchiveError {
         self
     }
 
+    /// Replaces the text.
+    pub(crate) fn saying(mut self, message: impl Into<Box<str>>) -> Self {
+        self.0.message = message.into();
+        self
+    }
+
     /// Sets the operation that failed.
     pub(crate) fn during(mut self, operation: &'static str) -> Self {
         self.0.operation = operation;

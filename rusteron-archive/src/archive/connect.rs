@@ -46,6 +46,9 @@ pub struct AsyncArchiveConnect {
     /// `None` once the outcome has been returned.
     attempt: Option<Attempt>,
     aeron: Aeron,
+    /// As the caller set it: connecting adds parameters to the context's channels.
+    request_channel: String,
+    response_channel: String,
 }
 
 // SAFETY: the bound never holds.
@@ -77,6 +80,8 @@ impl AsyncArchiveConnect {
         check(&context)?;
         // C would wait for an answer that the closed client no longer receives.
         aeron.check_open()?;
+        let request_channel = context.control_request_channel().into_owned();
+        let response_channel = context.control_response_channel().into_owned();
         context.set_aeron(aeron)?;
         let mut raw = ptr::null_mut();
         RawClient::new(aeron)
@@ -89,7 +94,8 @@ impl AsyncArchiveConnect {
             })?
             .map_err(|error| ArchiveError::from_c(&error, OPERATION))?;
         let raw = NonNull::new(raw).ok_or_else(last_error)?;
-        Ok(Self { attempt: Some(Attempt { raw, context }), aeron: aeron.clone() })
+        let attempt = Some(Attempt { raw, context });
+        Ok(Self { attempt, aeron: aeron.clone(), request_channel, response_channel })
     }
 
     /// Returns the connection, or `None` if it is still pending. Does not block.
@@ -120,10 +126,11 @@ impl AsyncArchiveConnect {
         // SAFETY: C has ended the attempt, and asks for no credentials.
         let no_credentials = unsafe { context.take_credentials_failure() };
         let connected = outcome.and_then(|_| NonNull::new(raw).ok_or_else(last_error));
-        let archive = connected.map_err(|error| explain(&error, &context)).map(|raw| {
+        let archive = connected.map_err(|error| self.explain(&error, &context)).map(|raw| {
+            let (aeron, channel) = (self.aeron.clone(), self.request_channel.clone());
             // SAFETY: C gives the structure to its caller, and it was connected with this context, which
             // was given this client.
-            unsafe { Archive::new(Connection { raw, context }, self.aeron.clone()) }
+            unsafe { Archive::new(Connection { raw, context }, aeron, channel) }
         });
         match no_credentials {
             // C sent empty credentials instead, and an archive without authentication accepted
@@ -132,28 +139,33 @@ impl AsyncArchiveConnect {
             None => archive.map(Some),
         }
     }
-}
 
-/// Converts C's error of an attempt. Adds the archive's channel and stream to a timeout: C's text does not name
-/// them.
-fn explain(error: &Error, context: &ArchiveContext) -> ArchiveError {
-    let error = ArchiveError::from_c(error, OPERATION);
-    match error.kind() {
-        // C passes the archive's refusal on as an invalid argument.
-        ArchiveErrorKind::InvalidArgument => {
-            ArchiveError::new(ArchiveErrorKind::Refused, OPERATION, error.message())
+    /// Converts C's error of an attempt. A timeout says what was tried and what helps: C's text has neither.
+    fn explain(&self, error: &Error, context: &ArchiveContext) -> ArchiveError {
+        let error = ArchiveError::from_c(error, OPERATION);
+        match error.kind() {
+            // C passes the archive's refusal on as an invalid argument.
+            ArchiveErrorKind::InvalidArgument => {
+                ArchiveError::new(ArchiveErrorKind::Refused, OPERATION, error.message())
+            }
+            ArchiveErrorKind::Timeout => {
+                let Self { request_channel: request, response_channel: response, .. } = self;
+                let stream = context.control_request_stream_id();
+                let driver = if request.starts_with("aeron:ipc") {
+                    format!(" on the media driver in {}", self.aeron.context().dir().display())
+                } else {
+                    String::new()
+                };
+                let text = format!(
+                    "no archive answered at {request}, stream {stream},{driver} within {:.1?}. If none runs, start one: \
+                     `just run-archive-java` starts Java's at aeron:udp?endpoint=localhost:8010. If one runs, compare \
+                     its control channel with this one; its answers have to reach {response}",
+                    context.message_timeout()
+                );
+                error.saying(text)
+            }
+            _ => error,
         }
-        ArchiveErrorKind::Timeout => {
-            let text = format!(
-                "{}: no answer at {}, stream {}, in {:?}",
-                error.message(),
-                context.control_request_channel(),
-                context.control_request_stream_id(),
-                context.message_timeout()
-            );
-            ArchiveError::new(ArchiveErrorKind::Timeout, OPERATION, text)
-        }
-        _ => error,
     }
 }
 

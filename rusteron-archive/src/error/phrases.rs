@@ -45,6 +45,9 @@ pub(crate) const ANSWERS: [&str; 3] = [
     "Replay token request failed:",
 ];
 
+/// Stand in the texts of requests without an answer.
+const WITHOUT_ANSWER: [&str; 2] = ["awaiting response", "awaiting recording descriptors"];
+
 /// Begins the text of a merge without progress.
 pub(crate) const NO_PROGRESS: &str = "replay_merge no progress";
 
@@ -66,6 +69,11 @@ pub(crate) const RECORDING_ID: &str = "recording id";
 /// Returns the kind that a text names.
 pub(crate) fn kind(text: &str) -> Option<ArchiveErrorKind> {
     KINDS.iter().find(|(_, phrase, _)| text.contains(phrase)).map(|(_, _, kind)| *kind)
+}
+
+/// Returns whether the text says that a request got no answer.
+pub(crate) fn is_without_answer(text: &str) -> bool {
+    WITHOUT_ANSWER.iter().any(|phrase| text.contains(phrase))
 }
 
 #[cfg(test)]
@@ -101,7 +109,8 @@ mod tests {
         let kinds = KINDS.iter().map(|(origin, phrase, _)| (*origin, *phrase));
         let markers =
             [NO_PROGRESS, RESPONSE_CODE, CORRELATION_ID, LISTING_CORRELATION_ID, ERROR_TEXT];
-        let of_c = ANSWERS.into_iter().chain(markers).map(|phrase| (C, phrase));
+        let of_c =
+            ANSWERS.into_iter().chain(WITHOUT_ANSWER).chain(markers).map(|phrase| (C, phrase));
         let phrases = kinds.chain(of_c).chain([(Both, RECORDING_ID)]);
         let is_lost = |(origin, phrase): &(Origin, &str)| match origin {
             C => !c.contains(phrase),

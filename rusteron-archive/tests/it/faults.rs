@@ -128,9 +128,11 @@ fn session_is_not_connected() {
         matches!(error.kind(), ArchiveErrorKind::Timeout | ArchiveErrorKind::NotConnected),
         "{error:?}"
     );
+    assert!(error.message().contains("the archive at aeron:ipc "), "{error}");
     await_that("the end of the session", || !archive.is_connected());
     let error = archive.recordings().next().expect("an item").expect_err("it is lost");
     assert_eq!(error.kind(), ArchiveErrorKind::NotConnected, "{error:?}");
+    assert_eq!(error.message(), "the archive at aeron:ipc is gone; connect again");
     let error = await_some("an error", || archive.poll_for_recording_signals().err());
     assert_eq!(error.kind(), ArchiveErrorKind::NotConnected, "{error:?}");
     // A request for another session gets no answer either.
