@@ -21,7 +21,8 @@ use crate::{error, exit, wait};
 /// A session with an archive, such as Aeron's Java `ArchivingMediaDriver`.
 ///
 /// Threads can share a session. Requests wait for the archive without the GIL, one after the other, up to the message
-/// timeout. Failures raise `ArchiveError`.
+/// timeout. Failures raise `ArchiveError`. Ctrl-C ends the wait; the archive may still do what was asked, and the next
+/// request waits for its answer.
 #[pyclass(frozen, module = "rusteron")]
 pub(crate) struct Archive {
     slot: Arc<OwnedSlot<Arc<rust::Archive>>>,
@@ -29,15 +30,15 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// Makes a request without the GIL.
-    fn request<R: Send>(
+    /// Makes a request that the caller can interrupt.
+    fn request<R: Send + 'static>(
         &self,
         py: Python<'_>,
-        request: impl FnOnce(&rust::Archive) -> rust::Result<R> + Send,
+        request: impl FnOnce(&rust::Archive) -> rust::Result<R> + Send + 'static,
     ) -> PyResult<R> {
         let archive = Arc::clone(&*self.slot.enter()?);
         // Dropped inside: closing waits.
-        exit::detached(py, move || request(&archive)).map_err(error::archive)
+        wait::interruptible(py, move || request(&archive))?.map_err(error::archive)
     }
 }
 
@@ -141,8 +142,8 @@ impl Archive {
         channel: Channel,
         stream_id: i32,
     ) -> PyResult<(Publication, i64)> {
-        let (added, recording_id) =
-            self.request(py, |archive| archive.add_recorded_publication(&*channel, stream_id))?;
+        let (added, recording_id) = self
+            .request(py, move |archive| archive.add_recorded_publication(&*channel, stream_id))?;
         Ok((Publication::new(&self.scope, added), recording_id))
     }
 
@@ -153,7 +154,7 @@ impl Archive {
         channel: Channel,
         stream_id: i32,
     ) -> PyResult<(Py<ExclusivePublication>, i64)> {
-        let (added, recording_id) = self.request(py, |archive| {
+        let (added, recording_id) = self.request(py, move |archive| {
             archive.add_recorded_exclusive_publication(&*channel, stream_id)
         })?;
         Ok((ExclusivePublication::new(py, &self.scope, added)?, recording_id))
@@ -173,7 +174,7 @@ impl Archive {
         auto_stop: bool,
     ) -> PyResult<i64> {
         let location = source_location.0;
-        self.request(py, |archive| {
+        self.request(py, move |archive| {
             archive.start_recording(&*channel, stream_id, location, auto_stop)
         })
     }
@@ -190,24 +191,24 @@ impl Archive {
         auto_stop: bool,
     ) -> PyResult<i64> {
         let location = source_location.0;
-        self.request(py, |archive| {
+        self.request(py, move |archive| {
             archive.extend_recording(recording_id, &*channel, stream_id, location, auto_stop)
         })
     }
 
     /// Stops recording a channel and stream.
     fn stop_recording(&self, py: Python<'_>, channel: Channel, stream_id: i32) -> PyResult<()> {
-        self.request(py, |archive| archive.stop_recording(&*channel, stream_id))
+        self.request(py, move |archive| archive.stop_recording(&*channel, stream_id))
     }
 
     /// Stops what `start_recording` or `extend_recording` has started.
     fn stop_recording_subscription(&self, py: Python<'_>, subscription_id: i64) -> PyResult<()> {
-        self.request(py, |archive| archive.stop_recording_subscription(subscription_id))
+        self.request(py, move |archive| archive.stop_recording_subscription(subscription_id))
     }
 
     /// Stops a recording, and returns whether it was active.
     fn try_stop_recording_by_identity(&self, py: Python<'_>, recording_id: i64) -> PyResult<bool> {
-        self.request(py, |archive| archive.try_stop_recording_by_identity(recording_id))
+        self.request(py, move |archive| archive.try_stop_recording_by_identity(recording_id))
     }
 
     /// Lists the recordings, from a recording id on.
@@ -217,7 +218,7 @@ impl Archive {
         py: Python<'_>,
         from_recording_id: i64,
     ) -> PyResult<Vec<RecordingDescriptor>> {
-        self.request(py, |archive| {
+        self.request(py, move |archive| {
             archive.recordings_from(from_recording_id).map(|found| found.map(Into::into)).collect()
         })
     }
@@ -226,12 +227,12 @@ impl Archive {
     fn list_recordings_for_uri(
         &self,
         py: Python<'_>,
-        channel_fragment: &str,
+        channel_fragment: String,
         stream_id: i32,
     ) -> PyResult<Vec<RecordingDescriptor>> {
-        self.request(py, |archive| {
+        self.request(py, move |archive| {
             archive
-                .recordings_for_uri(channel_fragment, stream_id)?
+                .recordings_for_uri(&channel_fragment, stream_id)?
                 .map(|found| found.map(Into::into))
                 .collect()
         })
@@ -243,7 +244,7 @@ impl Archive {
         py: Python<'_>,
         recording_id: i64,
     ) -> PyResult<Option<RecordingDescriptor>> {
-        let found = self.request(py, |archive| archive.recording(recording_id))?;
+        let found = self.request(py, move |archive| archive.recording(recording_id))?;
         Ok(found.map(Into::into))
     }
 
@@ -252,14 +253,14 @@ impl Archive {
         &self,
         py: Python<'_>,
         min_recording_id: i64,
-        channel_fragment: &str,
+        channel_fragment: String,
         stream_id: i32,
         session_id: i32,
     ) -> PyResult<Option<i64>> {
-        self.request(py, |archive| {
+        self.request(py, move |archive| {
             archive.find_last_matching_recording(
                 min_recording_id,
-                channel_fragment,
+                &channel_fragment,
                 stream_id,
                 session_id,
             )
@@ -268,32 +269,27 @@ impl Archive {
 
     /// Returns the position that an active recording has reached, or `None` if the recording is not active.
     fn recording_position(&self, py: Python<'_>, recording_id: i64) -> PyResult<Option<i64>> {
-        self.request(py, |archive| archive.recording_position(recording_id))
+        self.request(py, move |archive| archive.recording_position(recording_id))
     }
 
     /// Returns the position where a recording starts.
     fn start_position(&self, py: Python<'_>, recording_id: i64) -> PyResult<i64> {
-        self.request(py, |archive| archive.start_position(recording_id))
+        self.request(py, move |archive| archive.start_position(recording_id))
     }
 
     /// Returns the position where a recording stopped, or `None` if the recording is active.
     fn stop_position(&self, py: Python<'_>, recording_id: i64) -> PyResult<Option<i64>> {
-        self.request(py, |archive| archive.stop_position(recording_id))
+        self.request(py, move |archive| archive.stop_position(recording_id))
     }
 
     /// Returns the greatest position that was recorded.
     fn max_recorded_position(&self, py: Python<'_>, recording_id: i64) -> PyResult<i64> {
-        self.request(py, |archive| archive.max_recorded_position(recording_id))
+        self.request(py, move |archive| archive.max_recorded_position(recording_id))
     }
 
     /// Waits until the stream of a publication is being recorded. Returns the id of the recording.
-    fn await_recording(
-        &self,
-        py: Python<'_>,
-        session_id: i32,
-        timeout: Seconds,
-    ) -> PyResult<i64> {
-        self.request(py, |archive| archive.await_recording(session_id, timeout.0))
+    fn await_recording(&self, py: Python<'_>, session_id: i32, timeout: Seconds) -> PyResult<i64> {
+        self.request(py, move |archive| archive.await_recording(session_id, timeout.0))
     }
 
     /// Waits until a position is recorded. Returns the recorded position.
@@ -304,7 +300,7 @@ impl Archive {
         position: i64,
         timeout: Seconds,
     ) -> PyResult<i64> {
-        self.request(py, |archive| archive.await_recorded(recording_id, position, timeout.0))
+        self.request(py, move |archive| archive.await_recorded(recording_id, position, timeout.0))
     }
 
     /// Replays a recording to a new subscription.
@@ -322,8 +318,9 @@ impl Archive {
         length: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Subscription> {
         let params = params(position, length)?;
-        let added =
-            self.request(py, |archive| archive.replay(recording_id, &*channel, stream_id, params))?;
+        let added = self.request(py, move |archive| {
+            archive.replay(recording_id, &*channel, stream_id, params)
+        })?;
         Ok(Subscription::new(&self.scope, added))
     }
 
@@ -339,20 +336,20 @@ impl Archive {
         length: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<i64> {
         let params = params(position, length)?;
-        self.request(py, |archive| {
+        self.request(py, move |archive| {
             archive.start_replay(recording_id, &*channel, stream_id, params).map(i64::from)
         })
     }
 
     /// Stops a replay.
     fn stop_replay(&self, py: Python<'_>, replay_session_id: i64) -> PyResult<()> {
-        self.request(py, |archive| archive.stop_replay(replay_session_id.into()))
+        self.request(py, move |archive| archive.stop_replay(replay_session_id.into()))
     }
 
     /// Stops all replays, or all of a recording.
     #[pyo3(signature = (recording_id=None))]
     fn stop_all_replays(&self, py: Python<'_>, recording_id: Option<i64>) -> PyResult<()> {
-        self.request(py, |archive| archive.stop_all_replays(recording_id))
+        self.request(py, move |archive| archive.stop_all_replays(recording_id))
     }
 
     /// Cuts a recording that is not active off at a position. Returns the number of deleted segments.
@@ -362,12 +359,12 @@ impl Archive {
         recording_id: i64,
         position: i64,
     ) -> PyResult<u64> {
-        self.request(py, |archive| archive.truncate_recording(recording_id, position))
+        self.request(py, move |archive| archive.truncate_recording(recording_id, position))
     }
 
     /// Deletes a recording that is not active. Returns the number of deleted segments.
     fn purge_recording(&self, py: Python<'_>, recording_id: i64) -> PyResult<u64> {
-        self.request(py, |archive| archive.purge_recording(recording_id))
+        self.request(py, move |archive| archive.purge_recording(recording_id))
     }
 
     /// Starts a replay that is merged with the live stream.

@@ -15,7 +15,6 @@ use crate::channel_uri::Channel;
 use crate::cnc::{Counter, CountersReader};
 use crate::driver::MediaDriver;
 use crate::error;
-use crate::exit;
 use crate::publication::{ExclusivePublication, Publication};
 use crate::settings::{each_setting, set_by_name};
 use crate::slot::{Close, Owned, OwnedSlot, Scope, Slot, py_bool};
@@ -205,7 +204,7 @@ impl Aeron {
     /// Asks the driver for a session id that no publication of the stream uses. Waits for the driver.
     fn next_session_id(&self, py: Python<'_>, stream_id: i32) -> PyResult<i32> {
         let aeron = self.handle()?;
-        exit::detached(py, move || aeron.next_session_id(stream_id)).map_err(error::client)
+        wait::interruptible(py, move || aeron.next_session_id(stream_id))?.map_err(error::client)
     }
 
     /// Returns a number that is unique among all clients of the driver.

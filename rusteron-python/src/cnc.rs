@@ -9,7 +9,7 @@ use rusteron_client as rust;
 
 use crate::settings::Seconds;
 use crate::slot::{Close, OwnedSlot, Scope, py_bool};
-use crate::{error, exit};
+use crate::{error, wait};
 
 /// The CnC file of a driver, dead or alive: its counters, its errors and its losses.
 ///
@@ -34,7 +34,7 @@ impl CncFile {
     #[pyo3(signature = (dir, timeout=None))]
     fn new(py: Python<'_>, dir: PathBuf, timeout: Option<Seconds>) -> PyResult<Self> {
         let timeout = timeout.map_or(Duration::ZERO, |timeout| timeout.0);
-        exit::detached(py, || rust::CncFile::open(dir, timeout))
+        wait::interruptible(py, move || rust::CncFile::open(dir, timeout))?
             .map(Self::from)
             .map_err(error::client)
     }

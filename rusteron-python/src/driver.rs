@@ -11,9 +11,9 @@ use rusteron_media_driver::{Preset, ThreadingMode};
 
 use crate::cnc::CncFile;
 use crate::error;
-use crate::exit;
 use crate::settings::{each_setting, set_by_name};
 use crate::slot::{Close, DriverSlot, Slot, py_bool};
+use crate::wait;
 
 /// Drivers that are open at the end of the interpreter are closed then, so that no directory is left behind.
 static DRIVERS: Mutex<Vec<Weak<DriverSlot>>> = Mutex::new(Vec::new());
@@ -47,7 +47,7 @@ impl MediaDriver {
         context: rust::DriverContext,
         launch: fn(rust::DriverContext) -> rust::Result<rust::MediaDriver>,
     ) -> PyResult<Self> {
-        let driver = exit::detached(py, || launch(context)).map_err(error::client)?;
+        let driver = wait::interruptible(py, move || launch(context))?.map_err(error::client)?;
         let aeron_dir = driver.aeron_dir().to_owned();
         let slot = Slot::new("media driver", driver);
         let mut drivers = DRIVERS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -14,7 +14,8 @@
 //! `Aeron.errors()`. So no thread that Rust joins ever needs the GIL.
 //!
 //! # The GIL
-//! Connecting, adding, closing and archive requests release it. A wait (`timeout=`, `await_connected`,
+//! Connecting, adding, closing and archive requests release it. Requests that block in C run on a thread of their own,
+//! so that Ctrl-C ends the wait for them. A wait (`timeout=`, `await_connected`,
 //! iteration) holds it during each attempt and releases it while it idles. One `offer` or `poll`, and a batch,
 //! keep it: releasing and taking it costs 25 ns if no other thread wants it, and up to Python's switch interval
 //! of 5 ms if one does.
@@ -90,6 +91,8 @@ fn _rusteron(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // Here, because a thread that gives the GIL away within these ends the process when the interpreter ends meanwhile.
     error::module(module.py())?;
     claim::exporting_type(module.py())?;
+    message::class(module.py())?;
+    message::exporting_type(module.py())?;
     let at_exit = pyo3::wrap_pyfunction!(at_exit, module)?;
     module.py().import("atexit")?.call_method1("register", (at_exit,))?;
     Ok(())

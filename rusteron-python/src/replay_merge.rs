@@ -109,17 +109,18 @@ impl ReplayMerge {
         recording_id: i64,
     ) -> PyResult<Self> {
         let (archive, subscription, mut lenders) = Lenders::take(archive, subscription)?;
-        match exit::detached(py, || builder.start(archive, subscription, recording_id)) {
-            Ok(merge) => {
-                let merge = Merge { merge: Some(merge), lenders };
-                Ok(Self { slot: scope.own("replay merge", merge) })
+        let merge = wait::interruptible(py, move || {
+            match builder.start(archive, subscription, recording_id) {
+                Ok(merge) => Ok(Merge { merge: Some(merge), lenders }),
+                Err(refused) => {
+                    let (error, archive, subscription) = refused.into_parts();
+                    lenders.give_back(archive, subscription);
+                    Err(error)
+                }
             }
-            Err(refused) => {
-                let (error, archive, subscription) = refused.into_parts();
-                lenders.give_back(archive, subscription);
-                Err(error::archive(error))
-            }
-        }
+        })?
+        .map_err(error::archive)?;
+        Ok(Self { slot: scope.own("replay merge", merge) })
     }
 
     fn with<R>(&self, function: impl FnOnce(&mut rust::ReplayMerge) -> PyResult<R>) -> PyResult<R> {

@@ -4,6 +4,9 @@
 //! looks for messages without the GIL, and takes the GIL when there is one and every 50 ms for signals such as
 //! that of Ctrl-C. Polls take an `idle_strategy`, because backing off costs up to 1 ms after a pause.
 
+use std::panic;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
@@ -126,6 +129,28 @@ pub(crate) fn outcome<T: Send, E: Send>(
         match outcome {
             Some(outcome) => return outcome.map_err(error),
             None => py.check_signals()?,
+        }
+    }
+}
+
+/// Makes a call that blocks, on a thread of its own, so that signals such as that of Ctrl-C end the wait for it. The call
+/// then goes on to its end, and its outcome is dropped.
+pub(crate) fn interruptible<T: Send + 'static>(
+    py: Python<'_>,
+    call: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    let (sender, mut receiver) = mpsc::channel();
+    let work = move || drop(sender.send(call()));
+    let thread = thread::Builder::new().name("rusteron-call".to_owned()).spawn(work)?;
+    loop {
+        let receiver = &mut receiver;
+        match exit::detached(py, move || receiver.recv_timeout(SIGNALS)) {
+            Ok(outcome) => return Ok(outcome),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                let ended = exit::detached(py, || thread.join());
+                panic::resume_unwind(ended.expect_err("only a panic sends nothing"))
+            }
         }
     }
 }

@@ -3,8 +3,10 @@
 import itertools
 import os
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -40,6 +42,29 @@ def drain(subscription, count):
 
     until(f"{count} messages", poll)
     return messages
+
+
+class InterruptedChild:
+    """A process that runs a program, and then a call that blocks."""
+
+    def __init__(self, program):
+        # A shell ignores the signal for what it starts in the background.
+        start = "import signal, rusteron\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        end = "\nprint('ready', flush=True)\ninput()\ntry:\n    call()\nexcept KeyboardInterrupt:\n    print('interrupted')"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", start + program + end], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout.readline() == "ready\n"
+
+    def interrupt_its_call(self):
+        """Lets the process make its call, and sends SIGINT once the call blocks."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        threads = Path(f"/proc/{self.process.pid}/task")
+        until("call", lambda: "rusteron-call\n" in [(thread / "comm").read_text() for thread in threads.iterdir()])
+        self.process.send_signal(signal.SIGINT)
+        output, _ = self.process.communicate()
+        assert output == "interrupted\n"
 
 
 @pytest.fixture

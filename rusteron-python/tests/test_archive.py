@@ -1,7 +1,10 @@
+import os
+import signal
+
 import pytest
 
 import rusteron
-from conftest import DEADLINE, drain, free_port, until
+from conftest import DEADLINE, InterruptedChild, drain, free_port, until
 
 CHANNEL = "aeron:ipc?term-length=64k"
 
@@ -116,3 +119,16 @@ def test_refused_merge_gives_both_back(java_archive):
             archive.replay_merge(subscription, 5, "nonsense", destination, destination)
         assert archive.list_recordings() == []
         assert subscription.poll(lambda message, header: None) == 0
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="reads /proc")
+def test_interrupt_ends_waiting_request(java_archive):
+    java_archive.aeron().close()
+    child = InterruptedChild(f"""
+aeron = rusteron.Aeron(dir={str(java_archive.aeron_dir)!r}, driver_timeout={2 * DEADLINE})
+archive = rusteron.Archive.connect(aeron, control_request_channel="aeron:ipc", control_response_channel="aeron:ipc",
+                                   message_timeout={2 * DEADLINE}, message_retry_attempts=1000)
+call = archive.list_recordings
+""")
+    java_archive.process.send_signal(signal.SIGSTOP)
+    child.interrupt_its_call()

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import rusteron
-from conftest import DEADLINE, drain, until
+from conftest import DEADLINE, InterruptedChild, drain, until
 
 
 def test_waits_release_the_gil(stream):
@@ -120,6 +120,12 @@ def test_close_ends_other_threads_iteration(stream):
     subscription.close()
     iterating.join(DEADLINE)
     assert ended == [[], True]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="reads /proc")
+def test_interrupt_ends_blocking_call(tmp_path):
+    child = InterruptedChild(f"call = lambda: rusteron.CncFile({str(tmp_path)!r}, timeout={2 * DEADLINE})")
+    child.interrupt_its_call()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
