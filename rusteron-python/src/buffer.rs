@@ -3,23 +3,24 @@
 //! The limited API has the protocol since Python 3.11 only. All releases since 3.9 export the same functions with the
 //! same structure, which the limited API then took over. Therefore the declarations here are sound for all of them.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::{ptr, slice};
 
-use pyo3::ffi::{Py_ssize_t, PyObject};
+use pyo3::PyClass;
+use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use crate::error;
 
 /// `Py_buffer`.
 #[repr(C)]
-pub(crate) struct RawBuffer {
-    pub(crate) buf: *mut c_void,
-    pub(crate) obj: *mut PyObject,
-    pub(crate) len: Py_ssize_t,
+struct RawBuffer {
+    buf: *mut c_void,
+    obj: *mut PyObject,
+    len: Py_ssize_t,
     itemsize: Py_ssize_t,
     readonly: c_int,
     ndim: c_int,
@@ -37,7 +38,7 @@ const ND: c_int = 0x8;
 unsafe extern "C" {
     fn PyObject_GetBuffer(object: *mut PyObject, view: *mut RawBuffer, flags: c_int) -> c_int;
     fn PyBuffer_Release(view: *mut RawBuffer);
-    pub(crate) fn PyBuffer_FillInfo(
+    fn PyBuffer_FillInfo(
         view: *mut RawBuffer,
         object: *mut PyObject,
         buf: *mut c_void,
@@ -45,6 +46,96 @@ unsafe extern "C" {
         readonly: c_int,
         flags: c_int,
     ) -> c_int;
+}
+
+/// A class whose objects lend their memory to other objects, through a subclass that `exporting_type` makes.
+pub(crate) trait Export: PyClass {
+    const QUALIFIED_NAME: &'static CStr;
+    const IS_READONLY: bool;
+
+    /// Returns memory that stays in place until `release` is called, or raises.
+    fn export(&self) -> PyResult<(*mut u8, usize)>;
+
+    /// Ends what one successful call of `export` began.
+    fn release(&self);
+}
+
+/// Makes the subclass with the buffer protocol. PyO3 has the protocol's slots for 3.11 and later only, and
+/// `PyType_FromSpecWithBases` takes them since 3.9.
+pub(crate) fn exporting_type<T: Export>(py: Python<'_>) -> PyResult<Py<PyType>> {
+    const BF_GETBUFFER: c_int = 1;
+    const BF_RELEASEBUFFER: c_int = 2;
+    let mut slots = [
+        ffi::PyType_Slot { slot: BF_GETBUFFER, pfunc: get_buffer::<T> as *mut c_void },
+        ffi::PyType_Slot { slot: BF_RELEASEBUFFER, pfunc: release_buffer::<T> as *mut c_void },
+        ffi::PyType_Slot { slot: 0, pfunc: ptr::null_mut() },
+    ];
+    let mut spec = ffi::PyType_Spec {
+        name: T::QUALIFIED_NAME.as_ptr(),
+        // As the base class.
+        basicsize: 0,
+        itemsize: 0,
+        flags: ffi::Py_TPFLAGS_DEFAULT as u32,
+        slots: slots.as_mut_ptr(),
+    };
+    let bases = PyTuple::new(py, [py.get_type::<T>()])?;
+    // SAFETY: name and functions are static; Python copies the slots; the base is a class that allows subclasses.
+    unsafe {
+        let made = ffi::PyType_FromSpecWithBases(&mut spec, bases.as_ptr());
+        Ok(Bound::from_owned_ptr_or_err(py, made)?.cast_into::<PyType>()?.unbind())
+    }
+}
+
+/// `bf_getbuffer`.
+///
+/// # Safety
+/// As Python calls it: with the GIL, for an object of the exporting type of `T`.
+unsafe extern "C" fn get_buffer<T: Export>(
+    object: *mut PyObject,
+    view: *mut RawBuffer,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: the GIL is held, and the object is live and of a subclass of `T`.
+    let (py, object) = unsafe {
+        let py = Python::assume_attached();
+        (py, Borrowed::<PyAny>::from_ptr(py, object))
+    };
+    let exported = || -> PyResult<()> {
+        let exporter = object.cast::<T>()?.borrow();
+        let (start, length) = exporter.export()?;
+        let (start, length) = (start.cast(), length as Py_ssize_t);
+        // SAFETY: Python passes a structure to fill in. The memory stays in place until its release.
+        let outcome = unsafe {
+            let is_readonly = T::IS_READONLY.into();
+            PyBuffer_FillInfo(view, object.as_ptr(), start, length, is_readonly, flags)
+        };
+        if outcome != 0 {
+            exporter.release();
+            return Err(PyErr::fetch(py));
+        }
+        Ok(())
+    };
+    exported().map_or_else(
+        |error| {
+            error.restore(py);
+            // SAFETY: Python passes a structure; a failure is marked by no object.
+            unsafe { (*view).obj = ptr::null_mut() };
+            -1
+        },
+        |()| 0,
+    )
+}
+
+/// `bf_releasebuffer`.
+///
+/// # Safety
+/// As for `get_buffer`.
+unsafe extern "C" fn release_buffer<T: Export>(object: *mut PyObject, _view: *mut RawBuffer) {
+    // SAFETY: as in `get_buffer`.
+    let object = unsafe { Borrowed::<PyAny>::from_ptr(Python::assume_attached(), object) };
+    if let Ok(exporter) = object.cast::<T>() {
+        exporter.borrow().release();
+    }
 }
 
 /// Contiguous bytes of a Python object. While this exists, the object neither frees nor moves them.

@@ -1,15 +1,11 @@
 //! Claims, which Python writes into through the buffer protocol.
 //!
-//! PyO3 has the slots of the buffer protocol for 3.11 and later only. So a subclass of `Claim` gets them here, from
-//! `PyType_FromSpecWithBases`, which takes them since 3.9.
-//!
 //! A claim exports log memory and counts the exports. `commit` raises `BufferError` while there are exports, as
 //! `bytearray` does; the memoryview that the claim handed out itself is released first. `abort` with exports
 //! takes effect when the last export ends, so no view ever writes into memory that belongs to the stream again.
 //! The claim keeps its publication mapped, and reserves an exclusive one: offers raise `InUse`.
 
-use std::ffi::{c_int, c_void};
-use std::ptr;
+use std::ffi::CStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::{PyBufferError, PyValueError};
@@ -20,7 +16,7 @@ use pyo3::types::{PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference};
 use rusteron_client::{BufferClaim, Publication};
 use rusteron_core::ffi::Process;
 
-use crate::buffer::{PyBuffer_FillInfo, RawBuffer};
+use crate::buffer::{self, Export};
 use crate::error;
 use crate::slot::{AnyPublication, OwnedSlot};
 
@@ -84,10 +80,10 @@ impl Claim {
         // owner. The owner holds a shared publication. The slot of an exclusive one is reserved from here until the claim
         // has ended, so offers are refused meanwhile, and closing waits.
         let claim = unsafe { std::mem::transmute::<BufferClaim<'_>, BufferClaim<'static>>(claim) };
-        drop(entered);
         if shared.is_none() {
             slot.reserve();
         }
+        drop(entered);
         let owner = Owner { shared, slot: Arc::clone(slot) };
         Ok(Claimed { process: Process::current(), claim, _owner: owner })
     }
@@ -243,93 +239,32 @@ impl Claim {
     }
 }
 
-/// Returns the subclass of `Claim` with the buffer protocol. The first call gives the GIL away for a moment.
-pub(crate) fn exporting_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    const BF_GETBUFFER: c_int = 1;
-    const BF_RELEASEBUFFER: c_int = 2;
-    static TYPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let exporting = TYPE.get_or_try_init(py, || {
-        let mut slots = [
-            ffi::PyType_Slot { slot: BF_GETBUFFER, pfunc: get_buffer as *mut c_void },
-            ffi::PyType_Slot { slot: BF_RELEASEBUFFER, pfunc: release_buffer as *mut c_void },
-            ffi::PyType_Slot { slot: 0, pfunc: ptr::null_mut() },
-        ];
-        let mut spec = ffi::PyType_Spec {
-            name: c"rusteron.Claim".as_ptr(),
-            // As the base class.
-            basicsize: 0,
-            itemsize: 0,
-            flags: ffi::Py_TPFLAGS_DEFAULT as u32,
-            slots: slots.as_mut_ptr(),
-        };
-        let bases = PyTuple::new(py, [py.get_type::<Claim>()])?;
-        // SAFETY: name and functions are static; Python copies the slots; the base is a class that allows subclasses.
-        unsafe {
-            let made = ffi::PyType_FromSpecWithBases(&mut spec, bases.as_ptr());
-            Ok::<_, PyErr>(Bound::from_owned_ptr_or_err(py, made)?.cast_into::<PyType>()?.unbind())
-        }
-    })?;
-    Ok(exporting.bind(py))
-}
+impl Export for Claim {
+    const QUALIFIED_NAME: &'static CStr = c"rusteron.Claim";
+    const IS_READONLY: bool = false;
 
-/// `bf_getbuffer`: exports the claimed bytes.
-///
-/// # Safety
-/// As Python calls it: with the GIL, for an object of the exporting type.
-unsafe extern "C" fn get_buffer(
-    object: *mut ffi::PyObject,
-    view: *mut RawBuffer,
-    flags: c_int,
-) -> c_int {
-    // SAFETY: the GIL is held, and the object is live and of a subclass of `Claim`.
-    let (py, object) = unsafe {
-        let py = Python::assume_attached();
-        (py, Borrowed::<PyAny>::from_ptr(py, object))
-    };
-    let exported = || -> PyResult<c_int> {
-        let claim = object.cast::<Claim>()?;
-        claim.get().with(|state| {
+    fn export(&self) -> PyResult<(*mut u8, usize)> {
+        self.with(|state| {
             let Some(claimed) = state.claimed.as_mut().filter(|_| !state.is_aborted) else {
                 return Err(PyBufferError::new_err("the claim is committed or aborted"));
             };
-            let (start, length) = (claimed.claim.as_mut_ptr(), claimed.claim.len());
-            // SAFETY: Python passes a structure to fill in. The bytes are claimed while there are exports.
-            let outcome = unsafe {
-                PyBuffer_FillInfo(
-                    view,
-                    object.as_ptr(),
-                    start.cast(),
-                    length as ffi::Py_ssize_t,
-                    0,
-                    flags,
-                )
-            };
-            if outcome != 0 {
-                return Err(PyErr::fetch(py));
-            }
             state.exports += 1;
-            Ok(0)
+            Ok((claimed.claim.as_mut_ptr(), claimed.claim.len()))
         })
-    };
-    exported().unwrap_or_else(|error| {
-        error.restore(py);
-        // SAFETY: Python passes a structure; a failure is marked by no object.
-        unsafe { (*view).obj = ptr::null_mut() };
-        -1
-    })
+    }
+
+    /// The last export of an aborted claim ends the claim.
+    fn release(&self) {
+        let ended = self.with(|state| {
+            state.exports -= 1;
+            if state.exports == 0 && state.is_aborted { state.claimed.take() } else { None }
+        });
+        drop(ended);
+    }
 }
 
-/// `bf_releasebuffer`: ends an export, and an aborted claim with its last export.
-///
-/// # Safety
-/// As for `get_buffer`.
-unsafe extern "C" fn release_buffer(object: *mut ffi::PyObject, _view: *mut RawBuffer) {
-    // SAFETY: as in `get_buffer`.
-    let object = unsafe { Borrowed::<PyAny>::from_ptr(Python::assume_attached(), object) };
-    let Ok(claim) = object.cast::<Claim>() else { return };
-    let ended = claim.get().with(|state| {
-        state.exports -= 1;
-        if state.exports == 0 && state.is_aborted { state.claimed.take() } else { None }
-    });
-    drop(ended);
+/// Returns the subclass of `Claim` with the buffer protocol. The first call gives the GIL away for a moment.
+pub(crate) fn exporting_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static TYPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    TYPE.get_or_try_init(py, || buffer::exporting_type::<Claim>(py)).map(|made| made.bind(py))
 }

@@ -86,7 +86,7 @@ pub(crate) fn closed(noun: &str) -> PyErr {
 
 pub(crate) fn in_use(noun: &str) -> PyErr {
     let text = format!(
-        "the {noun} is in use by another call, by a handler of its own poll, by a claim or by a merge"
+        "the {noun} is in use by another call, by a handler of its own poll, by a claim, by a kept view or by a merge"
     );
     exception("InUse", &text, "InUse", 0)
 }
@@ -102,11 +102,4 @@ pub(crate) fn unknown_setting(name: &str) -> PyErr {
     pyo3::exceptions::PyTypeError::new_err(format!(
         "unexpected keyword argument '{name}': no such setting"
     ))
-}
-
-/// Returns whether an exception says that a handle is closed.
-pub(crate) fn is_closed(py: Python<'_>, raised: &PyErr) -> bool {
-    module(py)
-        .and_then(|module| module.getattr("Closed"))
-        .is_ok_and(|class| raised.matches(py, class).unwrap_or(false))
 }

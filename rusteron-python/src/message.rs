@@ -1,21 +1,23 @@
 //! Messages and their headers, as handlers get them.
 //!
-//! A Python object that exports memory cannot take the export back, so no object exports the memory of received
-//! messages. `poll` copies each message into `bytes`, which costs less than the call of the handler. A
-//! `MessageView` has methods that copy: it holds an address until its handler returns, and is read with the
-//! GIL, with no Python code in between.
+//! `poll` copies each message into `bytes`, which costs less than the call of the handler. A `MessageView` lends the
+//! memory of the log buffer, until its handler returns. A Python object that exports memory cannot take an export back.
+//! So exports that outlive their handler keep the message unconsumed and the subscription from being polled.
 
-use std::ptr;
-use std::slice;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::ffi::CStr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{mem, ptr};
 
-use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyIndexError, PyTypeError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PySlice};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PySlice, PyType};
 use rusteron_client as rust;
 
-use crate::buffer::Buffer;
+use crate::buffer::{self, Buffer, Export};
 use crate::error;
+use crate::notifier::SubscriptionSlot;
 
 snapshot! {
     /// The header of a message's last frame. It can be kept.
@@ -43,59 +45,134 @@ impl Header {
     }
 }
 
+/// Makes a `rusteron.Message`.
+pub(crate) fn received<'py>(
+    py: Python<'py>,
+    message: &[u8],
+    header: &rust::Header<'_>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let received = class(py)?.call1((PyBytes::new(py, message),))?;
+    received.setattr(intern!(py, "header"), Header::from(header))?;
+    Ok(received)
+}
+
+/// Returns `rusteron.Message`. The first call gives the GIL away for a moment.
+pub(crate) fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    CLASS.import(py, "rusteron._message", "Message")
+}
+
 /// A message in the log buffer, lent to a handler of `poll_views`.
 ///
-/// Nothing is copied until the handler asks for bytes. When the handler has returned, the view raises `MessageExpired`.
-#[pyclass(frozen, module = "rusteron")]
-pub(crate) struct MessageView {
-    /// Null after the handler has returned. Changes and reads take the GIL.
-    start: AtomicPtr<u8>,
-    length: usize,
+/// Nothing is copied until the handler asks for bytes. The view has the buffer protocol, read-only, for `memoryview`,
+/// `struct.unpack_from` and `numpy.frombuffer`. When the handler has returned, the view raises `MessageExpired`.
+///
+/// If an array or memoryview of the view outlives the handler, `poll_views` raises `BufferError`. What was kept stays
+/// valid: until it is gone, the message is not consumed, and calls of the subscription raise `InUse`. Then the message
+/// comes again. A handler's exception keeps the handler's variables.
+#[pyclass(subclass, frozen, module = "rusteron")]
+pub(crate) struct MessageView(Mutex<Lent>);
+
+#[derive(Default)]
+struct Lent {
+    /// `None` unless the handler runs.
+    message: Option<&'static [u8]>,
+    /// Number of exports of the buffer.
+    exports: usize,
+    /// The subscription, reserved because the exports have outlived the handler.
+    holds: Option<Arc<SubscriptionSlot>>,
 }
 
 impl MessageView {
-    /// # Safety
-    /// The message lives until `expire` is called.
-    unsafe fn new(message: &[u8]) -> Self {
-        Self { start: AtomicPtr::new(message.as_ptr().cast_mut()), length: message.len() }
-    }
-
-    fn expire(&self) {
-        self.start.store(ptr::null_mut(), Ordering::Relaxed);
+    fn with<R>(&self, function: impl FnOnce(&mut Lent) -> R) -> R {
+        function(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The bytes, to be used before Python code runs again.
     fn message(&self, _py: Python<'_>) -> PyResult<&[u8]> {
-        let start = self.start.load(Ordering::Relaxed);
-        if start.is_null() {
-            return Err(error::expired());
-        }
-        // SAFETY: the handler runs, and it cannot return meanwhile: this thread has the GIL and runs no Python code.
-        Ok(unsafe { slice::from_raw_parts(start, self.length) })
+        // The handler cannot return while the bytes are used: this thread has the GIL and runs no Python code.
+        self.with(|lent| lent.message).ok_or_else(error::expired)
     }
 
-    /// Calls a function with a view of a message that lives during this call only.
+    /// Calls a handler with a view of a message of the subscription's poll. The view lives during this call only. If its
+    /// exports outlive the call, raises, and reserves the subscription until the last one ends.
     pub(crate) fn lend<R>(
         py: Python<'_>,
+        slot: &Arc<SubscriptionSlot>,
         message: &[u8],
-        function: impl FnOnce(&Py<Self>) -> PyResult<R>,
+        handler: impl FnOnce(&Bound<'_, Self>) -> PyResult<R>,
     ) -> PyResult<R> {
-        /// Also acts when the function panics.
-        struct Expire<'a>(&'a Py<MessageView>);
-        impl Drop for Expire<'_> {
+        /// Also acts when the handler panics.
+        struct Expire<'a, 'py>(&'a Bound<'py, MessageView>, &'a Arc<SubscriptionSlot>);
+        impl Drop for Expire<'_, '_> {
             fn drop(&mut self) {
-                self.0.get().expire();
+                self.0.get().with(|lent| {
+                    lent.message = None;
+                    if lent.exports > 0 {
+                        self.1.reserve();
+                        lent.holds = Some(Arc::clone(self.1));
+                    }
+                });
             }
         }
-        // SAFETY: expired before this function returns.
-        let view = Py::new(py, unsafe { Self::new(message) })?;
-        let lent = Expire(&view);
-        function(lent.0)
+        let view = exporting_type(py)?.call0()?.cast_into::<Self>()?;
+        // SAFETY: the message lives until this function returns, and `Expire` takes it from the view before. An export
+        // that lives longer reserves the subscription. Its memory is unmapped, and the buffer of an assembled message
+        // reused, by later polls or the end of the subscription only, and both wait for the end of the reservation. The
+        // failed call aborts, so the publisher does not get the memory back.
+        let lent = unsafe { mem::transmute::<&[u8], &'static [u8]>(message) };
+        view.get().with(|view| view.message = Some(lent));
+        let outcome = {
+            let _expire = Expire(&view, slot);
+            handler(&view)
+        };
+        let exports = view.get().with(|lent| lent.exports);
+        match outcome {
+            Ok(_) if exports > 0 => Err(PyBufferError::new_err(format!(
+                "{exports} array(s) or memoryview(s) of the message outlive the handler; copy messages that you keep"
+            ))),
+            outcome => outcome,
+        }
     }
+}
+
+impl Export for MessageView {
+    const QUALIFIED_NAME: &'static CStr = c"rusteron.MessageView";
+    const IS_READONLY: bool = true;
+
+    fn export(&self) -> PyResult<(*mut u8, usize)> {
+        self.with(|lent| {
+            let message = lent.message.ok_or_else(error::expired)?;
+            lent.exports += 1;
+            Ok((message.as_ptr().cast_mut(), message.len()))
+        })
+    }
+
+    fn release(&self) {
+        let held = self.with(|lent| {
+            lent.exports -= 1;
+            if lent.exports == 0 { lent.holds.take() } else { None }
+        });
+        if let Some(slot) = held {
+            slot.release();
+        }
+    }
+}
+
+/// Returns the subclass of `MessageView` with the buffer protocol. The first call gives the GIL away for a moment.
+pub(crate) fn exporting_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static TYPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    TYPE.get_or_try_init(py, || buffer::exporting_type::<MessageView>(py)).map(|made| made.bind(py))
 }
 
 #[pymethods]
 impl MessageView {
+    /// An expired view.
+    #[new]
+    fn empty() -> Self {
+        Self(Mutex::default())
+    }
+
     /// Returns a copy of the message.
     fn bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, self.message(py)?))
@@ -134,7 +211,7 @@ impl MessageView {
     /// True once the handler has returned.
     #[getter]
     fn is_expired(&self) -> bool {
-        self.start.load(Ordering::Relaxed).is_null()
+        self.with(|lent| lent.message.is_none())
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -147,7 +224,7 @@ impl MessageView {
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if let Ok(range) = index.cast::<PySlice>() {
-            let range = range.indices(self.length as isize)?;
+            let range = range.indices(self.message(py)?.len() as isize)?;
             let message = self.message(py)?;
             if range.step == 1 {
                 let start = range.start as usize;
@@ -173,10 +250,9 @@ impl MessageView {
     }
 
     fn __repr__(&self) -> String {
-        if self.is_expired() {
-            "MessageView(expired)".to_owned()
-        } else {
-            format!("MessageView({} bytes)", self.length)
+        match self.with(|lent| lent.message) {
+            None => "MessageView(expired)".to_owned(),
+            Some(message) => format!("MessageView({} bytes)", message.len()),
         }
     }
 }

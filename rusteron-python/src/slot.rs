@@ -35,6 +35,7 @@ pub(crate) struct Slot<T: Send> {
     pub(crate) noun: &'static str,
     process: Process,
     is_busy: AtomicBool,
+    is_reserved: AtomicBool,
     is_closing: AtomicBool,
     value: Mutex<Option<T>>,
 }
@@ -45,6 +46,7 @@ impl<T: Send> Slot<T> {
             noun,
             process: Process::current(),
             is_busy: AtomicBool::new(false),
+            is_reserved: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             value: Mutex::new(Some(value)),
         })
@@ -70,13 +72,17 @@ impl<T: Send> Slot<T> {
         self.process.check().map_err(error::client)
     }
 
-    /// Passes the handle to a short function that needs no GIL; `None` if the handle is in use or closed.
+    /// Passes the handle to a short function that needs no GIL; `None` if the handle is in use, reserved or closed.
     fn peek<R>(&self, function: impl FnOnce(&mut T) -> R) -> Option<R> {
         let mut value = match self.value.try_lock() {
             Ok(value) => value,
             Err(TryLockError::Poisoned(value)) => value.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
+        // A reservation begins under the lock. A call that has not got the lock yet waits for this function.
+        if self.is_busy.load(Ordering::SeqCst) {
+            return None;
+        }
         value.as_mut().map(function)
     }
 
@@ -85,13 +91,14 @@ impl<T: Send> Slot<T> {
         self.is_closed() || self.peek(function).unwrap_or(false)
     }
 
-    /// Makes calls of other threads raise `InUse`, until `release`.
+    /// Has the handle count as in use after the call that uses it, until `release`.
     pub(crate) fn reserve(&self) {
-        self.is_busy.store(true, Ordering::SeqCst);
+        self.is_reserved.store(true, Ordering::SeqCst);
     }
 
-    /// Ends what `reserve` began.
+    /// Ends a call, or what `reserve` began.
     pub(crate) fn release(&self) {
+        self.is_reserved.store(false, Ordering::SeqCst);
         self.is_busy.store(false, Ordering::SeqCst);
         self.reap();
     }
@@ -100,8 +107,8 @@ impl<T: Send> Slot<T> {
     pub(crate) fn take(&self) -> PyResult<T> {
         let mut entered = self.enter()?;
         let value = entered.value.take();
-        drop(entered);
         self.reserve();
+        drop(entered);
         value.ok_or_else(|| error::closed(self.noun))
     }
 
@@ -183,7 +190,9 @@ impl<T: Send> Drop for Entered<'_, T> {
     fn drop(&mut self) {
         // SAFETY: this is the only drop of the guard, and nothing uses it later.
         unsafe { ManuallyDrop::drop(&mut self.value) };
-        self.slot.release();
+        if !self.slot.is_reserved.load(Ordering::SeqCst) {
+            self.slot.release();
+        }
     }
 }
 

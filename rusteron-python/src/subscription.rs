@@ -9,6 +9,7 @@
 use std::ptr;
 use std::sync::Arc;
 
+use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use rusteron_client as rust;
@@ -18,7 +19,7 @@ use crate::buffer::{Buffer, Integers};
 use crate::channel_uri::Channel;
 use crate::error;
 use crate::exit;
-use crate::message::{Header, MessageView};
+use crate::message::{self, Header, MessageView};
 use crate::notifier::{self, SubscriptionSlot, Waiter, has_message};
 use crate::settings::Seconds;
 use crate::slot::{Close, Owned, Scope, py_bool};
@@ -68,8 +69,9 @@ pub(crate) fn poll_with(
 /// Made by `Aeron.add_subscription`. One call at a time uses a subscription; a call during another thread's poll, or in a
 /// handler of this subscription's poll, raises `InUse`.
 ///
-/// `for message in subscription` yields each message as `bytes`, and waits without the GIL, until the subscription is
-/// closed. `async for` does so under asyncio.
+/// `for message in subscription` yields each `Message`, and waits for it without the GIL, until `close()` of the
+/// subscription or its client. If the client ends for another reason, such as a dead driver, it raises `Closed`.
+/// `async for` does so under asyncio.
 #[pyclass(frozen, module = "rusteron")]
 pub(crate) struct Subscription {
     slot: Arc<SubscriptionSlot>,
@@ -131,18 +133,38 @@ impl Subscription {
         Ok(found.unwrap_or(0))
     }
 
-    /// Waits for one message. `None`: the time is over, or the subscription is closed.
-    pub(crate) fn next_before<'py>(
+    /// Waits for one message. `None`: the time is over, or `close()` was called.
+    fn next_before<'py>(
         &self,
         py: Python<'py>,
         deadline: Deadline,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let attempt = || self.take_one(py);
+        let outcome = wait::until(py, None, deadline, attempt, || has_message(&self.slot));
+        self.unless_closed(outcome)
+    }
+
+    /// Turns an error after `close()` into `None`.
+    fn unless_closed<T>(&self, outcome: PyResult<Option<T>>) -> PyResult<Option<T>> {
         self.slot.check_process()?;
-        let outcome =
-            wait::until(py, None, deadline, || self._take_one(py), || has_message(&self.slot));
-        match outcome {
-            Err(raised) if error::is_closed(py, &raised) => Ok(None),
-            outcome => outcome,
+        if outcome.is_err() && self.slot.is_closed() { Ok(None) } else { outcome }
+    }
+
+    /// Takes one message, if there is one.
+    fn take_one<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let mut subscription = self.slot.enter()?;
+        let mut taken = None;
+        loop {
+            let fragments = poll_with(
+                |handler| subscription.controlled_poll(handler, 1).map_err(error::client),
+                |message, header| {
+                    taken = Some(message::received(py, message, header)?);
+                    Ok(Action::Continue)
+                },
+            )?;
+            if taken.is_some() || fragments == 0 {
+                return Ok(taken);
+            }
         }
     }
 }
@@ -208,7 +230,7 @@ impl Subscription {
         idle_strategy: Option<Idle>,
     ) -> PyResult<usize> {
         self.poll_until(py, fragment_limit, timeout, idle_strategy, |message, header| {
-            MessageView::lend(py, message, |view| {
+            MessageView::lend(py, &self.slot, message, |view| {
                 exit::call(handler, (view, Bound::new(py, Header::from(header))?))?;
                 Ok(Action::Continue)
             })
@@ -287,7 +309,7 @@ impl Subscription {
         Ok(count.unwrap_or(0))
     }
 
-    /// Yields messages as `bytes`, and waits for each without the GIL. Ends after `timeout` seconds without a message.
+    /// Yields messages as iteration does, and ends after `timeout` seconds without a message.
     #[pyo3(signature = (timeout=None))]
     fn messages(slf: Py<Self>, timeout: Option<Seconds>) -> Messages {
         Messages { subscription: slf, timeout: timeout.map(|timeout| timeout.0) }
@@ -297,7 +319,7 @@ impl Subscription {
         slf
     }
 
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.next_before(py, Deadline::NEVER)
     }
 
@@ -306,17 +328,11 @@ impl Subscription {
         exit::call(&module.getattr("messages")?, (slf,)).map(Bound::unbind)
     }
 
-    /// Takes one message, or returns `None`.
-    fn _take_one<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let mut subscription = self.slot.enter()?;
-        let mut taken = None;
-        loop {
-            let take =
-                |message: &[u8], _: &rust::Header<'_>| taken = Some(PyBytes::new(py, message));
-            let fragments = subscription.poll(take, 1).map_err(error::client)?;
-            if taken.is_some() || fragments == 0 {
-                return Ok(taken);
-            }
+    /// Takes one message, or returns `None`. Raises `StopAsyncIteration` after `close()`. For `rusteron._asyncio`.
+    fn _take_one<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self.unless_closed(self.take_one(py).map(Some))? {
+            Some(taken) => Ok(taken),
+            None => Err(PyStopAsyncIteration::new_err(())),
         }
     }
 
@@ -423,7 +439,7 @@ impl Messages {
         slf
     }
 
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let deadline = self.timeout.map_or(Deadline::NEVER, Deadline::after);
         self.subscription.get().next_before(py, deadline)
     }

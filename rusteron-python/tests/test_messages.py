@@ -1,4 +1,6 @@
 import array
+import copy
+import pickle
 import struct
 import threading
 
@@ -194,14 +196,14 @@ def test_kept_view_raises(stream):
             view.copy_into(copied, 3)
         with pytest.raises(IndexError):
             view[4]
-        with pytest.raises(TypeError):
-            memoryview(view)
+        with memoryview(view) as lent:
+            assert lent.readonly and lent == b"\x01\x02\x03\x04"
 
     until("message", lambda: subscription.poll_views(handler))
     assert copied == b"\0\0\x01\x02\x03\x04"
     (view,) = kept
     assert view.is_expired and "expired" in repr(view)
-    uses = [view.bytes, lambda: bytes(view), lambda: len(view), lambda: view[0], lambda: view[:], lambda: view.copy_into(copied)]
+    uses = [view.bytes, lambda: bytes(view), lambda: len(view), lambda: view[0], lambda: view[:], lambda: view.copy_into(copied), lambda: memoryview(view)]
     for use in uses:
         with pytest.raises(rusteron.MessageExpired):
             use()
@@ -220,6 +222,74 @@ def test_view_of_failed_handler_raises(stream):
         until("message", lambda: subscription.poll_views(handler))
     with pytest.raises(rusteron.MessageExpired):
         kept[0].bytes()
+
+
+@pytest.mark.parametrize("length", [8, 4096])
+def test_view_kept_beyond_its_handler_holds_the_message(stream, length):
+    numpy = pytest.importorskip("numpy")
+    publication, subscription = stream
+    first, second = bytes([1]) * length, bytes([2]) * length
+    for message in [first, second]:
+        publication.offer(message, timeout=DEADLINE)
+    kept = []
+
+    def keep(view, header):
+        kept.append(numpy.frombuffer(view, dtype="<i8"))
+
+    with pytest.raises(BufferError, match="1 array"):
+        until("messages", lambda: subscription.poll_views(keep))
+    position = publication.position
+    while publication.try_offer(second) is not None:
+        position = publication.position
+    for use in [lambda: next(subscription), lambda: subscription.images(), lambda: subscription.poll_views(keep)]:
+        with pytest.raises(rusteron.InUse):
+            use()
+    assert not kept[0].flags.writeable and kept[0].tobytes() == first
+    kept.clear()
+    received = []
+    until("messages", lambda: subscription.poll(lambda *arrived: received.append(arrived)) == 0 and received)
+    assert received[0][0] == first and {message for message, _ in received[1:]} == {second}
+    assert received[-1][1].position == position
+
+
+def test_closed_subscription_of_kept_view_keeps_memory(stream, aeron, driver):
+    numpy = pytest.importorskip("numpy")
+    publication, subscription = stream
+    publication.offer(b"12345678")
+    kept = []
+    with pytest.raises(BufferError):
+        until("message", lambda: subscription.poll_views(lambda view, _: kept.append(memoryview(view)[2:])))
+    for handle in [publication, subscription, aeron, driver]:
+        handle.close()
+    assert numpy.frombuffer(kept[0], dtype="S3")[0] == b"345"
+
+
+def test_numpy_reads_a_view_without_a_copy(stream):
+    numpy = pytest.importorskip("numpy")
+    publication, subscription = stream
+    records = numpy.array([(7, 0.5), (8, 0.25)], dtype=[("id", "<i8"), ("price", "<f8")])
+    publication.offer(records.view(numpy.uint8))
+    sums = []
+
+    def add(view, header):
+        received = numpy.frombuffer(view, dtype=records.dtype)
+        sums.append((received["id"].sum(), received["price"].sum()))
+
+    until("message", lambda: subscription.poll_views(add))
+    assert sums == [(15, 0.75)]
+    assert next(subscription.messages(timeout=0), None) is None
+
+
+def test_iterated_message_has_its_header(stream):
+    publication, subscription = stream
+    for message in [b"hello", bytes(4096)]:
+        position = publication.offer(message, timeout=DEADLINE)
+        received = next(subscription)
+        assert isinstance(received, rusteron.Message) and received == message
+        header = received.header
+        assert (header.session_id, header.stream_id) == (publication.session_id, 1001)
+        assert (header.position, header.reserved_value) == (position, 0)
+    assert type(pickle.loads(pickle.dumps(received))) is bytes and copy.copy(received) == message
 
 
 def test_iteration_waits_and_ends(stream):

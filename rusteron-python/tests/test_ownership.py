@@ -1,4 +1,5 @@
 import array
+import asyncio
 import gc
 import itertools
 import os
@@ -177,6 +178,25 @@ def test_closed_errors_name_the_cause(tmp_path):
             publication.offer(b"hello")
         assert closed.value.close_cause == aeron.close_cause == "the media driver was shut down"
         assert closed.value.close_cause in str(closed.value)
+
+
+def test_iteration_raises_when_the_driver_ends(tmp_path):
+    async def receive(subscription):
+        return [message async for message in subscription]
+
+    def ask():
+        with rusteron.MediaDriver.launch(tmp_path / "aeron", term_buffer_sparse_file=True, threading_mode="shared",
+                                         shared_idle_strategy="backoff"):
+            aeron = rusteron.Aeron(dir=tmp_path / "aeron")
+            return aeron, aeron.add_subscription("aeron:ipc", 1001)
+
+    aeron, subscription = ask()
+    with aeron:
+        for iterate in [list, lambda it: list(it.messages(timeout=DEADLINE)), lambda it: asyncio.run(receive(it))]:
+            with pytest.raises(rusteron.Closed, match="the media driver was shut down") as closed:
+                iterate(subscription)
+            assert closed.value.close_cause == "the media driver was shut down"
+    assert list(subscription) == []
 
 
 def test_launch_in_own_directory(tmp_path):

@@ -12,6 +12,7 @@ b'hello'
 import enum as _enum
 
 from ._errors import *
+from ._message import *
 from ._rusteron import *
 
 

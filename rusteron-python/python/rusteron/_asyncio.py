@@ -2,14 +2,12 @@
 
 import asyncio
 
-from ._errors import Closed
-
 # After this many messages without a wait, the event loop gets a turn.
 _MESSAGES_PER_TURN = 64
 
 
 async def messages(subscription):
-    """Yields the messages of a subscription, until it is closed.
+    """Yields the messages of a subscription, until ``close()``; raises `Closed` if the client ends otherwise.
 
     No message is taken from the subscription before it is asked for. So a cancelled task loses none.
     """
@@ -18,7 +16,7 @@ async def messages(subscription):
     while True:
         try:
             message = subscription._take_one()
-        except Closed:
+        except StopAsyncIteration:
             return
         if message is None:
             in_turn = 0
