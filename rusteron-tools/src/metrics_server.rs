@@ -1,9 +1,9 @@
 //! `rusteron stat --listen`: a driver's metrics over HTTP.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,8 +13,10 @@ use crate::failure::Failure;
 use crate::metrics;
 use crate::watch;
 
-/// Connections that are served at a time. Further ones are closed.
+/// Connections that are served at a time. A further one takes the place of the oldest idle one.
 const MAX_CONNECTIONS: usize = 16;
+/// The same for one address.
+const MAX_CONNECTIONS_OF_PEER: usize = 4;
 /// The longest head of a request, in bytes.
 const MAX_HEAD: usize = 8192;
 const MAX_HEADERS: usize = 64;
@@ -79,43 +81,91 @@ impl Source {
 fn accept(listener: &TcpListener, source: &Arc<Source>) {
     // Without file descriptors, accepting fails until a connection ends.
     const PAUSE: Duration = Duration::from_millis(100);
-    let open = Arc::new(AtomicUsize::new(0));
+    let table = Arc::new(Table::default());
     loop {
-        let Ok((stream, _)) = listener.accept() else {
+        let Ok((stream, peer)) = listener.accept() else {
             thread::sleep(PAUSE);
             continue;
         };
-        // Only this thread adds.
-        if open.load(Ordering::Relaxed) >= MAX_CONNECTIONS {
-            continue;
-        }
-        open.fetch_add(1, Ordering::Relaxed);
-        let deadline = Instant::now() + TIMEOUT;
-        let connection = Connection { stream, deadline, open: Arc::clone(&open) };
+        // Without a descriptor or a thread, the connection is closed.
+        let Ok(connection) = Connection::open(stream, peer.ip(), &table) else { continue };
         let source = Arc::clone(source);
-        // Without a thread, the connection is closed.
         let _ = thread::Builder::new().spawn(move || connection.serve(&source));
     }
 }
 
-/// An open connection, which is counted until it is dropped.
+/// The open connections, the oldest first.
+#[derive(Default)]
+struct Table(Mutex<Vec<Entry>>);
+
+struct Entry {
+    peer: IpAddr,
+    /// Another descriptor of the stream, which ends the reads and writes of the connection's thread.
+    stream: TcpStream,
+    is_busy: Arc<AtomicBool>,
+}
+
+impl Table {
+    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a connection. Closes another one if there are too many.
+    fn add(&self, entry: Entry) {
+        let mut entries = self.entries();
+        let states = entries.iter().map(|one| (one.peer, one.is_busy.load(Ordering::Relaxed)));
+        if let Some(index) = evicted(entry.peer, &states.collect::<Vec<_>>()) {
+            // An error means that it has ended.
+            let _ = entries.remove(index).stream.shutdown(Shutdown::Both);
+        }
+        entries.push(entry);
+    }
+}
+
+/// Returns which of the open connections, the oldest first, has to go for one of this peer: if its address or all together
+/// have too many, the oldest idle one of these, or else the oldest.
+fn evicted(peer: IpAddr, open: &[(IpAddr, bool)]) -> Option<usize> {
+    let of_peer = open.iter().filter(|(other, _)| *other == peer).count();
+    let is_peer_only = of_peer >= MAX_CONNECTIONS_OF_PEER;
+    if !is_peer_only && open.len() < MAX_CONNECTIONS {
+        return None;
+    }
+    let mut candidates: Vec<_> = (0..open.len()).collect();
+    candidates.retain(|index| !is_peer_only || open[*index].0 == peer);
+    candidates.into_iter().min_by_key(|index| open[*index].1)
+}
+
+/// An open connection, which is in the table until it is dropped.
 struct Connection {
     stream: TcpStream,
     deadline: Instant,
-    open: Arc<AtomicUsize>,
+    /// True from the end of the request to the end of the answer.
+    is_busy: Arc<AtomicBool>,
+    table: Arc<Table>,
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.open.fetch_sub(1, Ordering::Relaxed);
+        self.table.entries().retain(|entry| !Arc::ptr_eq(&entry.is_busy, &self.is_busy));
     }
 }
 
 impl Connection {
+    fn open(stream: TcpStream, peer: IpAddr, table: &Arc<Table>) -> io::Result<Self> {
+        let is_busy = Arc::new(AtomicBool::new(false));
+        let (table, deadline) = (Arc::clone(table), Instant::now() + TIMEOUT);
+        table.add(Entry { peer, stream: stream.try_clone()?, is_busy: Arc::clone(&is_busy) });
+        Ok(Self { stream, deadline, is_busy, table })
+    }
+
     /// Answers one request. An error means that the client has gone or is too slow.
     fn serve(mut self, source: &Source) {
-        let Ok(answer) = self.read_request().map(|request| request.answer(source)) else { return };
-        if self.write(&answer).and_then(|()| self.stream.shutdown(Shutdown::Write)).is_ok() {
+        let Ok(request) = self.read_request() else { return };
+        self.is_busy.store(true, Ordering::Relaxed);
+        let answer = request.answer(source);
+        let written = self.write(&answer).and_then(|()| self.stream.shutdown(Shutdown::Write));
+        self.is_busy.store(false, Ordering::Relaxed);
+        if written.is_ok() {
             self.drain();
         }
     }
@@ -249,6 +299,27 @@ fn asks_for_openmetrics(header: &httparse::Header<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn oldest_idle_connection_goes() {
+        let [one, other] = [1, 2].map(|last| IpAddr::from([10, 0, 0, last]));
+        let full = |peer| vec![(peer, false); MAX_CONNECTIONS_OF_PEER];
+        assert_eq!(evicted(one, &full(one)[1..]), None);
+        assert_eq!(evicted(one, &full(one)), Some(0));
+        // A peer with many connections pays itself.
+        assert_eq!(evicted(other, &full(one)), None);
+        assert_eq!(evicted(one, &[full(other), full(one)].concat()), Some(full(other).len()));
+        let mut open = full(one);
+        (open[0].1, open[1].1) = (true, true);
+        assert_eq!(evicted(one, &open), Some(2));
+        open.iter_mut().for_each(|(_, is_busy)| *is_busy = true);
+        assert_eq!(evicted(one, &open), Some(0));
+        let many: Vec<_> = (0..MAX_CONNECTIONS)
+            .map(|last| (IpAddr::from([10, 0, 1, last as u8]), last < 3))
+            .collect();
+        assert_eq!(evicted(one, &many), Some(3));
+        assert_eq!(evicted(one, &many[1..]), None);
+    }
 
     fn parse(head: &str) -> Option<Request> {
         Request::parse(head.as_bytes())
