@@ -17,6 +17,8 @@ pub(crate) struct Screen {
     out: Stdout,
     /// The first line of the body that is shown.
     first: usize,
+    /// The first column of the body that is shown.
+    left: usize,
 }
 
 /// A request of the user, or of the timer.
@@ -34,7 +36,7 @@ impl Screen {
         terminal::enable_raw_mode()
             .map_err(|error| Failure::run("cannot use the terminal for a full screen", error))?;
         // From here on, dropping the screen restores the terminal.
-        let mut screen = Self { out: io::stdout(), first: 0 };
+        let mut screen = Self { out: io::stdout(), first: 0, left: 0 };
         queue!(screen.out, terminal::EnterAlternateScreen, terminal::DisableLineWrap, Hide)?;
         Ok(screen)
     }
@@ -79,14 +81,18 @@ impl Screen {
         let (columns, rows) = terminal::size()?;
         let body_rows = usize::from(rows).saturating_sub(header.len()).max(1);
         self.first = self.first.min(body.len().saturating_sub(body_rows));
-        let lines = header.iter().chain(body.iter().skip(self.first));
+        let longest = body.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+        self.left = self.left.min(longest.saturating_sub(columns.into()));
+        let header = header.iter().map(|line| (line, 0));
+        let lines = header.chain(body.iter().skip(self.first).map(|line| (line, self.left)));
         let mut frame = Vec::new();
         queue!(frame, terminal::BeginSynchronizedUpdate)?;
         let mut used = 0;
-        for (row, line) in (0..rows).zip(lines) {
+        for (row, (line, left)) in (0..rows).zip(lines) {
             queue!(frame, MoveTo(0, row))?;
             // Characters may be wider than a column. The terminal does not wrap such lines.
-            frame.extend(line.chars().take(columns.into()).collect::<String>().as_bytes());
+            let shown = line.chars().skip(left).take(columns.into());
+            frame.extend(shown.collect::<String>().as_bytes());
             queue!(frame, Clear(ClearType::UntilNewLine))?;
             used = row + 1;
         }
@@ -142,20 +148,23 @@ impl Screen {
     }
 
     fn press(&mut self, key: KeyEvent) -> Option<Request> {
+        const COLUMNS: usize = 8;
         let page = usize::from(terminal::size().map_or(24, |(_, rows)| rows / 2));
-        self.first = match key.code {
+        match key.code {
             KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
                 return Some(Request::Quit);
             }
             KeyCode::Char('q') | KeyCode::Esc => return Some(Request::Quit),
-            KeyCode::Down | KeyCode::Char('j') => self.first.saturating_add(1),
-            KeyCode::Up | KeyCode::Char('k') => self.first.saturating_sub(1),
-            KeyCode::PageDown | KeyCode::Char(' ') => self.first.saturating_add(page),
-            KeyCode::PageUp => self.first.saturating_sub(page),
-            KeyCode::Home => 0,
-            KeyCode::End => usize::MAX,
+            KeyCode::Down | KeyCode::Char('j') => self.first = self.first.saturating_add(1),
+            KeyCode::Up | KeyCode::Char('k') => self.first = self.first.saturating_sub(1),
+            KeyCode::Right | KeyCode::Char('l') => self.left = self.left.saturating_add(COLUMNS),
+            KeyCode::Left | KeyCode::Char('h') => self.left = self.left.saturating_sub(COLUMNS),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.first = self.first.saturating_add(page),
+            KeyCode::PageUp => self.first = self.first.saturating_sub(page),
+            KeyCode::Home => self.first = 0,
+            KeyCode::End => self.first = usize::MAX,
             _ => return None,
-        };
+        }
         Some(Request::Redraw)
     }
 }

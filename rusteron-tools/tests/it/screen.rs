@@ -96,7 +96,7 @@ fn signal_restores_terminal() {
 fn scrolls_rows_and_cuts_columns() {
     let driver = launch();
     let aeron = connect(driver.aeron_dir());
-    let label = "very long ".repeat(30);
+    let label = format!("{}end", "very long ".repeat(30));
     let _counter = aeron.add_counter(2000, b"", &label).expect("a counter");
     let mut terminal = watch(driver.aeron_dir(), "stat");
     await_full_screen(&mut terminal);
@@ -111,6 +111,15 @@ fn scrolls_rows_and_cuts_columns() {
     terminal.await_that("the bottom", |screen| {
         last(screen) && !first(screen) && screen.contents().contains("alive")
     });
+    // The columns that are cut come into view.
+    terminal.press(&b"\x1b[C".repeat(50));
+    terminal.await_that("the label's end", |screen| {
+        let contents = screen.contents();
+        contents.lines().last().is_some_and(|line| line.ends_with(" long end"))
+            && contents.contains("alive")
+    });
+    terminal.press(&b"h".repeat(50));
+    terminal.await_that("the first column", last);
     terminal.press(b"\x1b[H");
     terminal.await_that("the top again", |screen| first(screen) && !last(screen));
     terminal.press(b"j");
