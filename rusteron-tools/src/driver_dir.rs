@@ -54,12 +54,13 @@ pub(crate) enum DriverState {
 }
 
 impl DriverDir {
-    /// Returns the driver's file, or `None` if there is no complete file. Fails if the file cannot be read.
+    /// Copies the driver's file, or returns `None` if there is no complete file. Fails if the file cannot be read.
     pub(crate) fn find(&self) -> Result<Option<CncFile>, Failure> {
         // A driver may still be writing a file that exists.
         const DEADLINE: Duration = Duration::from_secs(1);
         let is_absent = matches!(self.path.join("cnc.dat").try_exists(), Ok(false));
-        match CncFile::open(&self.path, if is_absent { Duration::ZERO } else { DEADLINE }) {
+        // A mapping of a file that another process shortens would end this one by SIGBUS.
+        match CncFile::read(&self.path, if is_absent { Duration::ZERO } else { DEADLINE }) {
             Ok(cnc) => Ok(Some(cnc)),
             Err(error) if error.kind() == ErrorKind::DriverTimeout => Ok(None),
             Err(error) => Err(Failure::run(self.path.display(), error)),

@@ -9,9 +9,8 @@
 //! [`metrics`] reads a driver for `stat --openmetrics`, [`exposition`] writes that as text, and [`metrics_server`]
 //! serves the text. [`log_file`] reads a log buffer, and [`counter_types`] names counters.
 //!
-//! - Only `driver --terminate` affects a driver, and only `archive` is a client. The other commands read files,
-//!   in place of mappings where a file can shrink: a read then returns fewer bytes, and a mapping would raise
-//!   SIGBUS.
+//! - Only `driver --terminate` affects a driver, and only `archive` is a client. The other commands read files
+//!   and map none, because files can shrink: a read then returns fewer bytes, and a mapping would raise SIGBUS.
 //! - JSON is the serialisation of a report's structures. Names are never changed or removed;
 //!   `docs/operating/inspecting.md` lists them.
 //! - Publishers and subscribers write the channel of a stream differently. To find who limits a publisher,

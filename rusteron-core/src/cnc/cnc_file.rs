@@ -11,14 +11,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rusteron_sys as sys;
 
+use crate::cnc::cnc_copy::CncCopy;
 use crate::cnc::error_log::{self, ErrorLogEntry};
 use crate::cnc::loss_report::{self, LossReportEntry};
 use crate::cnc::refusal::{Access, await_file};
 use crate::cnc::shared_memory::SharedMemory;
 use crate::cnc::{CountersReader, epoch, gone_driver};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ffi::{self, Fallible, c_path, last_error};
+use crate::ffi::{Fallible, c_path, last_error};
 
+/// The file's name in the driver's directory.
+const FILE_NAME: &str = "cnc.dat";
 /// The heartbeat that clients and drivers give to a driver whose process has died.
 const GONE: i64 = sys::RUSTERON_HEARTBEAT_OF_GONE_DRIVER as i64;
 
@@ -30,7 +33,7 @@ const GONE: i64 = sys::RUSTERON_HEARTBEAT_OF_GONE_DRIVER as i64;
 /// Opening the file makes no client, and the driver does not notice it. This works for a driver in
 /// any language, and for the files that a dead driver left behind. The file stays mapped until this
 /// value is dropped, even if a new driver has replaced the file. [`is_active`](Self::is_active)
-/// detects that.
+/// detects that. [`read`](Self::read) maps nothing.
 ///
 /// Threads share it by reference.
 ///
@@ -52,16 +55,25 @@ const GONE: i64 = sys::RUSTERON_HEARTBEAT_OF_GONE_DRIVER as i64;
 /// ```
 #[doc(alias("CncFileDescriptor", "aeron_cnc_t"))]
 pub struct CncFile {
-    raw: NonNull<sys::aeron_cnc_t>,
+    contents: Contents,
     constants: CncConstants,
     dir: PathBuf,
+    filename: PathBuf,
 }
+
+enum Contents {
+    Mapped(Mapping),
+    Copied(CncCopy),
+}
+
+/// The C structure with a mapping.
+struct Mapping(NonNull<sys::aeron_cnc_t>);
 
 // SAFETY: the C structure is a mapping for reading and what was computed from it; no function
 // changes it before it is closed, and nothing in it is tied to a thread.
-unsafe impl Send for CncFile {}
+unsafe impl Send for Mapping {}
 // SAFETY: as above.
-unsafe impl Sync for CncFile {}
+unsafe impl Sync for Mapping {}
 
 /// The version of the layout of a driver's files: the protocol between driver and clients.
 ///
@@ -100,11 +112,33 @@ impl CncFile {
                 Err(error) if error.kind() == ErrorKind::DriverTimeout => Ok(None),
                 outcome => outcome.map(Some),
             })?;
-        opened.ok_or_else(|| {
-            let (dir, timeout) = (dir.display(), timeout.as_millis());
-            let text = format!("no complete CnC file in {dir} after {timeout} ms");
-            Error::new(ErrorKind::DriverTimeout, text)
-        })
+        opened.ok_or_else(|| Self::absent(dir, timeout))
+    }
+
+    /// Copies the file of the driver in a directory, as [`open`](Self::open) maps it.
+    ///
+    /// Counters and errors are those of this moment. [`heartbeat`](Self::heartbeat) reads the file again. If another
+    /// process shortens a mapped file, each process that reads the mapping gets SIGBUS and ends; a copy cannot do that.
+    /// It takes as much memory as the counters and the error log have in the file, 6 MiB by default.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    ///
+    /// Has no counterpart in C.
+    pub fn read(dir: impl AsRef<Path>, timeout: Duration) -> Result<Self> {
+        let dir = dir.as_ref();
+        let filename = dir.join(FILE_NAME);
+        c_path("dir", dir).and_then(|_| c_path("dir", &filename))?;
+        let copied = await_file(dir, Access::Read, timeout, |_| CncCopy::read(&filename))?;
+        let copy = copied.ok_or_else(|| Self::absent(dir, timeout))?;
+        let constants = copy.constants.clone();
+        Ok(Self { contents: Contents::Copied(copy), constants, dir: dir.to_owned(), filename })
+    }
+
+    fn absent(dir: &Path, timeout: Duration) -> Error {
+        let (dir, timeout) = (dir.display(), timeout.as_millis());
+        let text = format!("no complete CnC file in {dir} after {timeout} ms");
+        Error::new(ErrorKind::DriverTimeout, text)
     }
 
     /// Looks once. The error is a driver timeout if looking again may help.
@@ -120,7 +154,7 @@ impl CncFile {
                 && unsafe { sys::rusteron_cnc_state(c_dir.as_ptr(), ptr::null_mut()) }
                     == sys::rusteron_cnc_state_enum_RUSTERON_CNC_INCOMPATIBLE;
             return Err(if incompatible {
-                let file = dir.join("cnc.dat");
+                let file = dir.join(FILE_NAME);
                 error
                     .with_kind(ErrorKind::IncompatibleDriver)
                     .with_line(&file.display().to_string())
@@ -136,7 +170,8 @@ impl CncFile {
             constants.assume_init()
         };
         let constants = CncConstants::from_raw(&constants);
-        Ok(Self { raw, constants, dir: dir.to_owned() })
+        let (contents, filename) = (Contents::Mapped(Mapping(raw)), dir.join(FILE_NAME));
+        Ok(Self { contents, constants, dir: dir.to_owned(), filename })
     }
 
     /// Returns the name of the file.
@@ -144,8 +179,7 @@ impl CncFile {
     /// Corresponds to `aeron_cnc_filename`.
     #[doc(alias = "aeron_cnc_filename")]
     pub fn filename(&self) -> &Path {
-        // SAFETY: the name is a part of the C structure, terminated, and lives as long as `self`.
-        unsafe { ffi::path(sys::aeron_cnc_filename(self.raw.as_ptr())) }
+        &self.filename
     }
 
     /// Returns the values that are constant while a driver runs: its process, timeouts, and the
@@ -207,13 +241,16 @@ impl CncFile {
     /// Returns the heartbeat, in milliseconds of the epoch. Negative if the driver has ended in good
     /// order, and for a buffer of an impossible length.
     fn heartbeat_millis(&self) -> i64 {
-        // SAFETY: the structure is live, and the function reads the mapping atomically. The length of
-        // the buffer was part of what C compared with the file's when it mapped it. For an impossible
-        // length C sets an error, a thread-local, that is not needed here.
-        unsafe {
-            let heartbeat = sys::aeron_cnc_to_driver_heartbeat(self.raw.as_ptr());
-            sys::aeron_err_clear();
-            heartbeat
+        match &self.contents {
+            // SAFETY: the structure is live, and the function reads the mapping atomically. The length
+            // of the buffer was part of what C compared with the file's when it mapped it. For an
+            // impossible length C sets an error, a thread-local, that is not needed here.
+            Contents::Mapped(Mapping(raw)) => unsafe {
+                let heartbeat = sys::aeron_cnc_to_driver_heartbeat(raw.as_ptr());
+                sys::aeron_err_clear();
+                heartbeat
+            },
+            Contents::Copied(copy) => copy.heartbeat_millis(),
         }
     }
 
@@ -258,9 +295,14 @@ impl CncFile {
     /// Corresponds to `aeron_cnc_counters_reader`.
     #[doc(alias = "aeron_cnc_counters_reader")]
     pub fn counters(&self) -> CountersReader<'_> {
-        // SAFETY: the reader is a part of the C structure, and reads the mapping; both live as long
-        // as `self`.
-        unsafe { CountersReader::from_raw(sys::aeron_cnc_counters_reader(self.raw.as_ptr())) }
+        match &self.contents {
+            // SAFETY: the reader is a part of the C structure, and reads the mapping; both live as
+            // long as `self`.
+            Contents::Mapped(Mapping(raw)) => unsafe {
+                CountersReader::from_raw(sys::aeron_cnc_counters_reader(raw.as_ptr()))
+            },
+            Contents::Copied(copy) => copy.counters(),
+        }
     }
 
     /// Returns the errors that the driver has logged, each distinct error once.
@@ -300,6 +342,9 @@ impl CncFile {
 
     /// Returns the buffer after the counters' values, which is the last in the file.
     fn error_log(&self) -> SharedMemory<'_> {
+        if let Contents::Copied(copy) = &self.contents {
+            return copy.error_log();
+        }
         let values = self.counters().values();
         let length = usize::try_from(self.constants.error_log_buffer_length).unwrap_or(0);
         // SAFETY: C has compared the sum of the lengths of the buffers, which follow each other in
@@ -308,11 +353,11 @@ impl CncFile {
     }
 }
 
-impl Drop for CncFile {
+impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the structure is live and not used again; what borrows from the mapping borrows
-        // `self` and is gone.
-        unsafe { sys::aeron_cnc_close(self.raw.as_ptr()) };
+        // the `CncFile` and is gone.
+        unsafe { sys::aeron_cnc_close(self.0.as_ptr()) };
     }
 }
 

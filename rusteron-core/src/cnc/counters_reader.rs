@@ -244,6 +244,12 @@ impl<'a> CountersReader<'a> {
             .and_then(epoch::time)
     }
 
+    /// Makes a reader of two buffers, whose lengths may not fit together.
+    pub(crate) fn new(values: SharedMemory<'a>, metadata: SharedMemory<'a>) -> Self {
+        let count = i32::try_from(values.len() / size_of::<Value>()).unwrap_or(i32::MAX);
+        Self { values, metadata, max_counter_id: count - 1 }
+    }
+
     /// Makes a reader of the memory that a C reader reads.
     ///
     /// # Safety

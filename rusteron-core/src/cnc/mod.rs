@@ -1,5 +1,6 @@
 //! The command-and-control file of a media driver and its contents.
 
+mod cnc_copy;
 mod cnc_file;
 pub mod counters_reader;
 pub mod epoch;

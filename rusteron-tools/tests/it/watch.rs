@@ -1,8 +1,11 @@
 //! `--watch` without a terminal.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use serde_json::Value;
 
@@ -118,6 +121,43 @@ fn outlives_drivers() {
     await_state("absent");
     let _successor = launch_in(&dir);
     await_state("alive");
+    assert_eq!(watch.end(), (Some(0), String::new()));
+}
+
+#[test]
+fn survives_shrinking_file() {
+    let (home, dir) =
+        (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let driver = launch_in(home.path());
+    let file = dir.path().join("cnc.dat");
+    // The driver itself would not survive it.
+    std::fs::copy(driver.aeron_dir().join("cnc.dat"), &file).expect("a copy");
+    drop(driver);
+    let whole = std::fs::read(&file).expect("the copy");
+    let mut watch = Watch::start(dir.path(), &["--json"]);
+    assert_ne!(watch.line(), "");
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let file = File::options().write(true).open(&file).expect("the copy");
+            // The header and the counters' labels stay, and their values come and go.
+            for length in [whole.len() / 2, whole.len()].iter().cycle() {
+                file.set_len(*length as u64).expect("a length");
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                thread::yield_now();
+            }
+        });
+        let lines: Vec<_> = (0..3).map(|_| watch.line()).collect();
+        is_over.store(true, Ordering::Relaxed);
+        assert!(lines.iter().all(|line| line.ends_with("}\n")), "{lines:?}");
+    });
+    std::fs::write(&file, &whole).expect("it grows");
+    await_that("the counters", || {
+        let stat: Value = serde_json::from_str(&watch.line()).expect("JSON");
+        array(&stat, "counters").iter().any(|counter| counter["label"] == "Bytes sent")
+    });
     assert_eq!(watch.end(), (Some(0), String::new()));
 }
 

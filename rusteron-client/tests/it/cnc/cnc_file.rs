@@ -22,6 +22,8 @@ fn open_soon_or_not(dir: &Path) -> Error {
     let start = Instant::now();
     let error = CncFile::open(dir, SHORT).expect_err("nothing to open");
     assert!(error.kind() != ErrorKind::DriverTimeout || start.elapsed() >= SHORT);
+    let of_copy = CncFile::read(dir, SHORT).expect_err("nothing to copy");
+    assert_eq!(of_copy.kind(), error.kind(), "{of_copy:?}");
     error
 }
 
@@ -313,17 +315,47 @@ fn absurd_contents_read_as_empty() {
         bytes[52..].fill(1);
         fs::write(&path, bytes).expect("the file");
 
-        let cnc = CncFile::open(dir.path(), SHORT).expect("a file of the right version");
-        assert_eq!(cnc.heartbeat(), None, "{lengths:?}");
-        assert!(!cnc.is_active(DEADLINE));
-        let _ = (cnc.counters().iter().count(), cnc.counters().stream_positions());
-        for id in -2..10 {
-            let counters = cnc.counters();
-            let _ = (counters.value(id), counters.counter(id), counters.state(id));
+        for cnc in [CncFile::open(dir.path(), SHORT), CncFile::read(dir.path(), SHORT)] {
+            let cnc = cnc.expect("a file of the right version");
+            assert_eq!(cnc.heartbeat(), None, "{lengths:?}");
+            assert!(!cnc.is_active(DEADLINE));
+            let _ = (cnc.counters().iter().count(), cnc.counters().stream_positions());
+            for id in -2..10 {
+                let counters = cnc.counters();
+                let _ = (counters.value(id), counters.counter(id), counters.state(id));
+            }
+            let _ = cnc.errors();
+            let _ = format!("{cnc:?} {:?} {:?}", cnc.start_time(), cnc.client_liveness_timeout());
         }
-        let _ = cnc.errors();
-        let _ = format!("{cnc:?} {:?} {:?}", cnc.start_time(), cnc.client_liveness_timeout());
     }
+}
+
+#[test]
+fn copy_is_mapping_of_its_moment() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let counter = aeron.add_counter(1001, b"key", "from a client").expect("a counter");
+    counter.set(17);
+    aeron.add_publication(UncheckedChannel("aeron:ipc?mtu=x"), 1).expect_err("no channel");
+    let mapped = open(driver.aeron_dir());
+    let copied = CncFile::read(driver.aeron_dir(), DEADLINE).expect("the file");
+    counter.set(18);
+    assert_eq!(copied.constants(), mapped.constants());
+    assert_eq!(copied.filename(), mapped.filename());
+    assert_eq!(texts(&copied), texts(&mapped));
+    assert_eq!(texts(&copied).len(), 1);
+    assert_eq!(copied.counters().max_counter_id(), mapped.counters().max_counter_id());
+    let labels = |cnc: &CncFile| -> Vec<_> {
+        cnc.counters().iter().map(|counter| (counter.id, counter.label, counter.key)).collect()
+    };
+    assert_eq!(labels(&copied), labels(&mapped));
+    let value = |cnc: &CncFile| cnc.counters().value(counter.counter_id());
+    assert_eq!((value(&copied), value(&mapped)), (Some(17), Some(18)));
+    let first = copied.heartbeat().expect("a heartbeat");
+    await_that("the next heartbeat", || copied.heartbeat().expect("a heartbeat") > first);
+    drop((aeron, driver));
+    assert_eq!(copied.heartbeat(), None);
+    assert_eq!(value(&copied), Some(17));
 }
 
 #[test]
