@@ -78,12 +78,12 @@ rusteron *args:
 # Run Java's media driver; takes properties such as -Daeron.dir=/dev/shm/x
 [group('run')]
 run-aeron-media-driver-java *args:
-    java/run io.aeron.driver.MediaDriver "$@"
+    java/run Launch.java "$@"
 
 # Run Java's archive with its media driver, on port 8010; takes properties such as -Daeron.archive.dir=/tmp/x
 [group('run')]
 run-archive-java *args:
-    java/run io.aeron.archive.ArchivingMediaDriver -Daeron.archive.control.channel=aeron:udp?endpoint=localhost:8010 -Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0 "$@"
+    java/run Launch.java archive -Daeron.archive.control.channel=aeron:udp?endpoint=localhost:8010 -Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0 "$@"
 
 # Run a cluster of Java's consensus modules, with services in Java or, with `--rust`, in Rust
 [group('run')]
