@@ -144,7 +144,7 @@ fn resolver(context: &DriverContext) -> Option<String> {
     for (setting, value) in [("resolver_name", &name), ("resolver_interface", &interface)] {
         // C reads the length of a text without checking that there is one.
         if value.is_empty() {
-            return Some(format!("{setting}: unset, and NameResolver::Driver needs it"));
+            return Some(format!("{setting}: unset, and the name resolver \"driver\" needs it"));
         }
     }
     if !is_safe_for_c(&interface, true) {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use rusteron_archive::ArchiveError;
+use rusteron_archive::{ArchiveError, ArchiveErrorKind};
 use rusteron_client::{Error, ErrorKind};
 
 use crate::exit;
@@ -30,14 +30,17 @@ pub(crate) fn client(error: impl Into<Error>) -> PyErr {
     let text = error.to_string();
     let raised =
         exception(class_of(error.kind()), &text, &format!("{:?}", error.kind()), error.code());
-    with_close_cause(raised, error.close_cause())
+    with_cause(raised, error.is_transient(), error.close_cause())
 }
 
-/// Sets the attribute `close_cause` if the client is closed.
-fn with_close_cause(raised: PyErr, cause: Option<impl fmt::Display>) -> PyErr {
-    let Some(cause) = cause else { return raised };
+/// Sets the attributes `is_transient`, and `close_cause` if the client is closed.
+fn with_cause(raised: PyErr, is_transient: bool, cause: Option<impl fmt::Display>) -> PyErr {
     Python::attach(|py| {
-        let set = raised.value(py).setattr("close_cause", cause.to_string());
+        let value = raised.value(py);
+        let set = value.setattr("is_transient", is_transient).and_then(|()| match cause {
+            Some(cause) => value.setattr("close_cause", cause.to_string()),
+            None => Ok(()),
+        });
         set.err().unwrap_or(raised)
     })
 }
@@ -59,7 +62,14 @@ fn class_of(kind: ErrorKind) -> &'static str {
 pub(crate) fn archive(error: ArchiveError) -> PyErr {
     let kind = format!("{:?}", error.kind());
     let raised = exception("ArchiveError", &error.to_string(), &kind, error.code());
-    let raised = with_close_cause(raised, error.close_cause());
+    let is_transient = match error.kind() {
+        ArchiveErrorKind::Client(kind) => kind.is_transient(),
+        ArchiveErrorKind::NotConnected
+        | ArchiveErrorKind::BackPressured
+        | ArchiveErrorKind::Timeout => true,
+        _ => false,
+    };
+    let raised = with_cause(raised, is_transient, error.close_cause());
     Python::attach(|py| {
         let value = raised.value(py);
         let set = value
@@ -81,7 +91,7 @@ pub(crate) fn invalid(text: &str) -> PyErr {
 
 pub(crate) fn closed(noun: &str) -> PyErr {
     let raised = exception("Closed", &format!("the {noun} is closed"), "Closed", 0);
-    with_close_cause(raised, Some("close() was called"))
+    with_cause(raised, false, Some("close() was called"))
 }
 
 pub(crate) fn in_use(noun: &str) -> PyErr {

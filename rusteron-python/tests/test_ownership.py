@@ -4,6 +4,7 @@ import gc
 import itertools
 import os
 import pickle
+import re
 import subprocess
 import sys
 
@@ -211,6 +212,38 @@ def test_launch_in_own_directory(tmp_path):
         rusteron.Aeron(driver)
     with pytest.raises(TypeError):
         rusteron.Aeron(str(tmp_path))
+
+
+def test_errors_use_words_of_python(driver, aeron, stream, tmp_path):
+    file = tmp_path / "file"
+    file.touch()
+    publication, _ = stream
+    archive = {"control_request_channel": "aeron:ipc", "control_response_channel": "aeron:ipc", "message_timeout": 0.05}
+    mistakes = [
+        lambda: rusteron.Aeron(dir=file),
+        lambda: rusteron.Aeron(dir=tmp_path / "nowhere", driver_timeout=0.01),
+        lambda: rusteron.Aeron(driver, idle_sleep_duration="soon"),
+        lambda: rusteron.Aeron(driver, no_such_setting=1),
+        lambda: rusteron.CncFile(tmp_path),
+        lambda: rusteron.MediaDriver.launch(driver.aeron_dir),
+        lambda: rusteron.MediaDriver.launch_embedded(term_buffer_length=1000),
+        lambda: rusteron.MediaDriver.launch_embedded(threading_mode="invoker"),
+        lambda: rusteron.MediaDriver.launch_embedded("fast"),
+        lambda: rusteron.Archive.connect(aeron, **archive),
+        lambda: rusteron.Archive.connect(aeron, control_request_channel="nonsense"),
+        lambda: rusteron.ChannelUri.udp(endpoint="nowhere"),
+        lambda: aeron.add_publication("aeron:udp?endpoint=0=localhost", 1),
+        lambda: publication.add_destination("aeron:ipc"),
+        lambda: publication.try_claim(1 << 20),
+        lambda: publication.offer(bytes(1 << 25)),
+        lambda: publication.offer_batch(b"abc", 2),
+        lambda: publication.offer(b"late", timeout=-1),
+    ]
+    for number, mistake in enumerate(mistakes):
+        with pytest.raises((rusteron.Error, TypeError)) as raised:
+            mistake()
+            pytest.fail(f"mistake {number} raised nothing")
+        assert not re.search(r"::|\bset_|Context", str(raised.value)), str(raised.value)
 
 
 def test_refused_channels_are_errors(aeron):

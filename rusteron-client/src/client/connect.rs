@@ -62,7 +62,7 @@ fn warn_of_owner(dir: &Path) {
     if let Some(owner) = owners.find(|owner| i64::from(*owner) != user) {
         log::warn!(
             "{}: the default directory of this user, {user}, belongs to user {owner}, who can read and forge \
-             all messages of this client; a directory that is named in AERON_DIR or set_dir is not checked",
+             all messages of this client; a directory that is named in AERON_DIR or the setting dir is not checked",
             dir.display()
         );
     }
@@ -73,7 +73,7 @@ fn warn_of_owner(_dir: &Path) {}
 
 /// Help for a user whose program finds no driver.
 const ADVICE: &str = "start a media driver with this directory, or name the directory of a running \
-                      driver with Context::set_dir or AERON_DIR";
+                      driver with the setting dir or AERON_DIR";
 
 /// Waits for a driver with a heartbeat that is no older than the driver timeout.
 ///

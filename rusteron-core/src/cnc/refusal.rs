@@ -143,7 +143,7 @@ impl Refusal {
         let path = path.display();
         Some(format!(
             "{path} is a file, and the driver's directory is {dir}; name a directory with \
-             Context::set_dir or AERON_DIR"
+             the setting dir or AERON_DIR"
         ))
     }
 

@@ -13,6 +13,7 @@ import enum as _enum
 
 from ._errors import *
 from ._message import *
+from ._recovery import *
 from ._rusteron import *
 
 

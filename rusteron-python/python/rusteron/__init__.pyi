@@ -4,7 +4,8 @@ from datetime import datetime
 from enum import IntEnum
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar, Union
+from types import TracebackType
+from typing import Any, Final, Literal, TypeVar, Union, final
 
 from typing_extensions import Unpack
 
@@ -32,6 +33,7 @@ class Error(Exception):
     kind: str
     code: int
     is_retryable: bool
+    is_transient: bool
     close_cause: str | None
     def __init__(self, text: str, kind: str = "Other", code: int = 0) -> None: ...
 
@@ -59,6 +61,19 @@ class Action(IntEnum):
     COMMIT = 3
     CONTINUE = 4
 
+class Reconnect:
+    def __init__(self, *, driver: MediaDriver | None = None, dir: _Dir | None = None, **settings: Unpack[ClientSettings]) -> None: ...
+    def __iter__(self) -> Iterator[Attempt]: ...
+    def __aiter__(self) -> AsyncIterator[Attempt]: ...
+
+class Attempt:
+    def __init__(self, aeron: Aeron) -> None: ...
+    def __enter__(self) -> Aeron: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool: ...
+
+@final
 class MediaDriver(_Scoped):
     @classmethod
     def launch_embedded(
@@ -80,6 +95,7 @@ class MediaDriver(_Scoped):
     def cnc_file(self) -> CncFile: ...
     def close(self) -> None: ...
 
+@final
 class Aeron(_Scoped):
     def __new__(
         cls,
@@ -140,8 +156,10 @@ class Publication(_Scoped):
     def remove_destination(self, channel: _Channel) -> None: ...
     def close(self) -> None: ...
 
+@final
 class ExclusivePublication(Publication): ...
 
+@final
 class Claim:
     def __new__(cls) -> Claim: ...
     @property
@@ -158,8 +176,9 @@ class Claim:
     def is_ended(self) -> bool: ...
     def __len__(self) -> int: ...
     def __enter__(self) -> memoryview: ...
-    def __exit__(self, *exception: object) -> None: ...
+    def __exit__(self, exception: object, *more: object) -> None: ...
 
+@final
 class Subscription(_Scoped):
     def poll(
         self,
@@ -212,6 +231,7 @@ class Subscription(_Scoped):
     def remove_destination(self, channel: _Channel) -> None: ...
     def close(self) -> None: ...
 
+@final
 class Header:
     session_id: Final[int]
     stream_id: Final[int]
@@ -226,6 +246,7 @@ class Header:
 class Message(bytes):
     header: Header
 
+@final
 class MessageView:
     def __new__(cls) -> MessageView: ...
     def bytes(self) -> builtins.bytes: ...
@@ -234,8 +255,9 @@ class MessageView:
     @property
     def is_expired(self) -> bool: ...
     def __len__(self) -> int: ...
-    def __getitem__(self, index: int | slice) -> Any: ...
+    def __getitem__(self, index: int | slice, /) -> Any: ...
 
+@final
 class Image:
     session_id: Final[int]
     correlation_id: Final[int]
@@ -249,6 +271,7 @@ class Image:
     is_end_of_stream: Final[bool]
     is_closed: Final[bool]
 
+@final
 class Counter(_Scoped):
     value: int
     def increment(self) -> int: ...
@@ -263,6 +286,7 @@ class Counter(_Scoped):
     def is_closed(self) -> bool: ...
     def close(self) -> None: ...
 
+@final
 class CounterSnapshot:
     counter_id: Final[int]
     type_id: Final[int]
@@ -273,6 +297,7 @@ class CounterSnapshot:
     owner_id: Final[int]
     reference_id: Final[int]
 
+@final
 class CountersReader:
     def counter(self, counter_id: int) -> CounterSnapshot | None: ...
     def value(self, counter_id: int) -> int | None: ...
@@ -282,6 +307,7 @@ class CountersReader:
     def max_counter_id(self) -> int: ...
     def __iter__(self) -> Iterator[CounterSnapshot]: ...
 
+@final
 class ChannelUri:
     def __new__(cls, channel: _Channel) -> ChannelUri: ...
     @staticmethod
@@ -296,12 +322,13 @@ class ChannelUri:
     @property
     def parameters(self) -> dict[str, str]: ...
     def get(self, key: str, default: str | None = None) -> str | None: ...
-    def __getitem__(self, key: str) -> str: ...
-    def __contains__(self, key: str) -> bool: ...
+    def __getitem__(self, key: str, /) -> str: ...
+    def __contains__(self, key: str, /) -> bool: ...
     def check_publication(self) -> None: ...
     def check_subscription(self) -> None: ...
     def __hash__(self) -> int: ...
 
+@final
 class CncFile:
     def __new__(cls, dir: _Dir, timeout: _Seconds | None = None) -> CncFile: ...
     @property
@@ -322,12 +349,14 @@ class CncFile:
     def errors(self) -> list[ErrorLogEntry]: ...
     def loss_report(self) -> list[LossReportEntry]: ...
 
+@final
 class ErrorLogEntry:
     observation_count: Final[int]
     first_observation: Final[datetime]
     last_observation: Final[datetime]
     text: Final[str]
 
+@final
 class LossReportEntry:
     observation_count: Final[int]
     total_bytes_lost: Final[int]
@@ -338,6 +367,7 @@ class LossReportEntry:
     channel: Final[str]
     source: Final[str]
 
+@final
 class Archive(_Scoped):
     @staticmethod
     def connect(
@@ -359,14 +389,14 @@ class Archive(_Scoped):
         self, channel: _Channel, stream_id: int
     ) -> tuple[ExclusivePublication, int]: ...
     def start_recording(
-        self, channel: _Channel, stream_id: int, source_location: _Source = "local", auto_stop: bool = False
+        self, channel: _Channel, stream_id: int, source_location: _Source = ..., auto_stop: bool = False
     ) -> int: ...
     def extend_recording(
         self,
         recording_id: int,
         channel: _Channel,
         stream_id: int,
-        source_location: _Source = "local",
+        source_location: _Source = ...,
         auto_stop: bool = False,
     ) -> int: ...
     def stop_recording(self, channel: _Channel, stream_id: int) -> None: ...
@@ -417,6 +447,7 @@ class Archive(_Scoped):
     ) -> ReplayMerge: ...
     def close(self) -> None: ...
 
+@final
 class RecordingDescriptor:
     recording_id: Final[int]
     start_time: Final[datetime]
@@ -433,6 +464,7 @@ class RecordingDescriptor:
     original_channel: Final[str]
     source_identity: Final[str]
 
+@final
 class ReplayMerge(_Scoped):
     def poll(self, handler: _Handler, fragment_limit: int = 10, timeout: _Seconds | None = None) -> int: ...
     def do_work(self) -> int: ...

@@ -5,7 +5,8 @@ class Error(Exception):
     """A failure. ``kind`` names it, ``code`` is Aeron's number (0 if there is none), ``str()`` explains it.
 
     The kinds are those of the Rust crates: ``"InvalidChannel"``, ``"StorageSpace"`` and so on. ``is_retryable`` tells
-    the errors that pass by themselves. ``close_cause`` says why the client is closed, and is ``None`` if it is open.
+    the errors that pass by themselves. ``is_transient`` is also true if a new client may succeed later, such as after a
+    driver's death. ``close_cause`` says why the client is closed, and is ``None`` if it is open.
 
     >>> import rusteron
     >>> try:
@@ -16,6 +17,7 @@ class Error(Exception):
     """
 
     is_retryable = False
+    is_transient = False
     close_cause = None
 
     def __init__(self, text, kind="Other", code=0):
@@ -67,6 +69,7 @@ class TimedOut(Error, TimeoutError):
     """The time is over. ``kind`` says what the call waited for, such as ``"BackPressured"``."""
 
     is_retryable = True
+    is_transient = True
 
 
 class DriverTimeout(Error, TimeoutError):
