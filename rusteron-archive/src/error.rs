@@ -401,6 +401,25 @@ impl From<Error> for ArchiveError {
     }
 }
 
+/// For closures of [`Reconnect`](rusteron_client::Reconnect). An error of the archive gets the kind
+/// [`ErrorKind::Archive`] and the code 0.
+impl From<ArchiveError> for Error {
+    fn from(error: ArchiveError) -> Self {
+        let kind = match error.kind() {
+            ArchiveErrorKind::Client(kind) => kind,
+            ArchiveErrorKind::InvalidArgument => ErrorKind::InvalidArgument,
+            ArchiveErrorKind::BackPressured => ErrorKind::BackPressured,
+            _ => ErrorKind::Archive,
+        };
+        let text = error.to_string();
+        let text = text.strip_prefix(&format!("{kind}: ")).unwrap_or(&text);
+        match error.close_cause() {
+            Some(cause) => Self::closed(cause, text.to_owned()),
+            None => Self::new(kind, text),
+        }
+    }
+}
+
 impl fmt::Display for ArchiveErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.describe())
@@ -442,6 +461,22 @@ mod tests {
     #[test]
     fn size_is_one_word() {
         assert_eq!(size_of::<ArchiveError>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn error_of_client_comes_back() {
+        let closed = Error::closed(CloseCause::DriverShutdown, "closed".to_owned());
+        let closed = Error::from(ArchiveError::from(closed));
+        assert_eq!(closed.close_cause(), Some(CloseCause::DriverShutdown));
+        assert_eq!(closed.to_string(), "client closed: closed");
+        let invalid = ArchiveError::from(Error::new(ErrorKind::InvalidChannel, ""));
+        assert!(!Error::from(invalid).is_transient());
+        assert!(!Error::from(ArchiveError::invalid("test", "")).is_transient());
+        // A lost connection ends the archive's client, and is nothing that passes by itself.
+        let lost = Error::from(ArchiveError::new(ArchiveErrorKind::NotConnected, "test", ""));
+        assert!(lost.is_transient() && !lost.is_retryable());
+        let busy = ArchiveError::new(ArchiveErrorKind::BackPressured, "test", "");
+        assert!(Error::from(busy).is_retryable());
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod forks {
     use rusteron_client::agent::{Agent, AgentError, AgentRunner, RunnerError, ShutdownSignal};
     use rusteron_client::{
         Aeron, CloseCause, Context, Error, ErrorKind, IdleStrategy, NoOp, OfferError, PollError,
-        WaitError,
+        Reconnect, Subscription, WaitError,
     };
     use rusteron_media_driver::{DriverInvoker, MediaDriver};
     use rusteron_test_support::{
@@ -33,6 +33,7 @@ mod forks {
         ("poll_goes_on_in_parent_after_fork_in_handler", fork_in_handler),
         ("driver_invoker_in_child_is_an_error", driver_invoker),
         ("runner_in_child_is_not_joined", runner),
+        ("reconnect_in_child_has_client_of_its_own", reconnect),
         ("busy_conductor_is_not_awaited", busy_conductor),
         ("child_makes_driver_and_client_of_its_own", own_client),
         ("files_of_driver_are_not_mapped_in_child", mappings),
@@ -405,6 +406,32 @@ mod forks {
             }
             stop.store(true, Ordering::Relaxed);
         });
+        ExitCode::SUCCESS
+    }
+
+    fn reconnect() -> ExitCode {
+        let driver = launch();
+        let dir = driver.aeron_dir().to_owned();
+        let open = |aeron: &Aeron| Ok((aeron.clone(), aeron.add_subscription(CHANNEL, 1)?));
+        let mut streams = Reconnect::new(move || Ok(context(&dir)), open);
+        let client_id = |streams: &mut Reconnect<_>| {
+            await_some("a client of this process", || {
+                let step = |(aeron, _): &mut (Aeron, Subscription)| Ok(Some(aeron.client_id()));
+                streams.work(step).expect("no permanent error")
+            })
+        };
+        // The first child is forked while the parent connects, the second one later.
+        let mut of_parent = None;
+        streams.work(|_| Ok(())).expect("no permanent error");
+        for _ in 0..2 {
+            let Some(child) = fork() else {
+                assert_ne!(Some(client_id(&mut streams)), of_parent);
+                return ExitCode::SUCCESS;
+            };
+            await_child(child);
+            of_parent = Some(client_id(&mut streams));
+        }
+        assert_eq!(Some(client_id(&mut streams)), of_parent);
         ExitCode::SUCCESS
     }
 

@@ -120,6 +120,21 @@ impl From<Error> for ClusterError {
     }
 }
 
+/// For closures of [`Reconnect`](rusteron_client::Reconnect). An error of the cluster gets the kind
+/// [`ErrorKind::Other`].
+impl From<ClusterError> for Error {
+    fn from(error: ClusterError) -> Self {
+        let kind = match error.kind() {
+            ClusterErrorKind::Client(kind) => kind,
+            ClusterErrorKind::InvalidArgument => ErrorKind::InvalidArgument,
+            ClusterErrorKind::Io(kind) => ErrorKind::Io(kind),
+            _ => ErrorKind::Other,
+        };
+        let text = error.to_string();
+        Self::new(kind, text.strip_prefix(&format!("{kind}: ")).unwrap_or(&text))
+    }
+}
+
 impl From<ChannelUriError> for ClusterError {
     fn from(error: ChannelUriError) -> Self {
         Self::from(Error::from(error))
@@ -130,5 +145,20 @@ impl From<ChannelUriError> for ClusterError {
 impl From<OfferError> for ClusterError {
     fn from(error: OfferError) -> Self {
         Self::from(Error::from(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_of_client_comes_back() {
+        let error = Error::new(ErrorKind::DriverTimeout, "no driver");
+        let back = Error::from(ClusterError::from(error.clone()));
+        assert_eq!((back.kind(), back.to_string()), (error.kind(), error.to_string()));
+        assert!(!Error::from(ClusterError::invalid("")).is_transient());
+        let lost = Error::from(ClusterError::new(ClusterErrorKind::ConnectionLost, ""));
+        assert!(lost.is_transient() && !lost.is_retryable());
     }
 }

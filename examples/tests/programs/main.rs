@@ -6,10 +6,10 @@ mod archive;
 #[cfg(unix)]
 mod cluster;
 mod flagship;
-#[cfg(all(feature = "archive", feature = "cluster"))]
-mod names;
 #[cfg(unix)]
 mod market_data;
+#[cfg(all(feature = "archive", feature = "cluster"))]
+mod names;
 #[cfg(target_os = "linux")]
 mod run_cluster;
 mod samples;
