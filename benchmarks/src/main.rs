@@ -12,6 +12,7 @@ use rusteron_benchmarks::programs::cluster::{self, ClusterOptions};
 use rusteron_benchmarks::programs::driver_resources::{self, ResourceOptions};
 use rusteron_benchmarks::programs::drivers::{self, DriversOptions};
 use rusteron_benchmarks::programs::headline::{self, HeadlineOptions};
+use rusteron_benchmarks::programs::idling::{self, IdlingOptions};
 use rusteron_benchmarks::programs::instructions::{self, ReportOptions};
 use rusteron_benchmarks::programs::ipc_latency::{self, LatencyOptions};
 use rusteron_benchmarks::programs::ipc_throughput::{self, ThroughputOptions};
@@ -38,6 +39,7 @@ enum Benchmark {
     Headline(HeadlineOptions),
     IpcThroughput(ThroughputOptions),
     IpcLatency(LatencyOptions),
+    Idling(IdlingOptions),
     UdpThroughput(UdpThroughputOptions),
     UdpRoundTrips(RoundTripOptions),
     Drivers(DriversOptions),
@@ -65,6 +67,7 @@ fn run(benchmark: &Benchmark) -> Result<(), Failure> {
         Benchmark::Headline(options) => headline::run(options),
         Benchmark::IpcThroughput(options) => ipc_throughput::run(options),
         Benchmark::IpcLatency(options) => ipc_latency::run(options),
+        Benchmark::Idling(options) => idling::run(options),
         Benchmark::UdpThroughput(options) => udp_throughput::run(options),
         Benchmark::UdpRoundTrips(options) => udp_round_trips::run(options),
         Benchmark::Drivers(options) => drivers::run(options),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// The choice trades latency against processor time. Spinning reacts soonest, and needs a core for
 /// itself. With fewer cores than spinning threads, the media driver's conductor starves. Then
 /// everything that waits for the conductor starves, too. `docs/benchmarks/idling.md` in the repository
-/// has latency and processor time of each strategy by rate.
+/// says how to choose bounds, and how to measure latency and processor time by rate.
 ///
 /// A loop that waits for one answer calls [`reset`](Self::reset) before each wait. Otherwise the wait
 /// goes on with the longest sleep of the last one.

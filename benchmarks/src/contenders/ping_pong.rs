@@ -112,7 +112,7 @@ pub fn measure<P: Publish, S: Receive>(
             .name("pong".to_owned())
             .spawn_scoped(scope, || {
                 let _stop = Stop(&running);
-                pong(far, plan.idle, &running)
+                pong(far, &mut plan.idle.new_strategy(), &running)
             })
             .map_err(|error| Failure::run("cannot start the pong's thread", error))?;
         let measured = ping(near, plan, &running, interrupt);
@@ -126,7 +126,8 @@ pub fn measure<P: Publish, S: Receive>(
 }
 
 /// Clears a flag when dropped.
-struct Stop<'a>(&'a AtomicBool);
+#[derive(Debug)]
+pub struct Stop<'a>(pub &'a AtomicBool);
 
 impl Drop for Stop<'_> {
     fn drop(&mut self) {
@@ -140,10 +141,9 @@ impl Drop for Stop<'_> {
 /// [`Failure::Run`] if a stream is closed.
 pub fn pong<P: Publish, S: Receive>(
     end: &mut End<P, S>,
-    idle: IdleStrategyKind,
+    idle: &mut impl IdleStrategy,
     running: &AtomicBool,
 ) -> Result<(), Failure> {
-    let mut idle = idle.new_strategy();
     while running.load(Ordering::Relaxed) {
         let mut failure = None;
         let messages = end
@@ -360,7 +360,7 @@ impl Watch<'_> {
 
 #[cfg(test)]
 mod tests {
-    use rusteron_client::CloseCause;
+    use rusteron_client::{CloseCause, Yielding};
     use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 
     use super::*;
@@ -449,7 +449,7 @@ mod tests {
         let running = AtomicBool::new(true);
         let histogram = thread::scope(|scope| {
             let stop = Stop(&running);
-            scope.spawn(|| pong(&mut far, IdleStrategyKind::Yielding, &running));
+            scope.spawn(|| pong(&mut far, &mut Yielding, &running));
             let histogram = ping(&mut near, &plan, &running, &Interrupt::default());
             drop(stop);
             histogram

@@ -6,6 +6,7 @@ pub mod comparison;
 pub mod driver_resources;
 pub mod drivers;
 pub mod headline;
+pub mod idling;
 pub mod instructions;
 pub mod ipc_latency;
 pub mod ipc_throughput;

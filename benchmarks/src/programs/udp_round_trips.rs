@@ -199,7 +199,7 @@ impl Side {
             timeout: DEADLINE,
         };
         if self.role == Role::Pong {
-            return ping_pong::pong(&mut end, plan.idle, running);
+            return ping_pong::pong(&mut end, &mut plan.idle.new_strategy(), running);
         }
         let histogram = ping_pong::ping(&mut end, &plan, running, &Interrupt::default())?;
         for value in histogram.iter_recorded() {

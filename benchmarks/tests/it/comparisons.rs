@@ -120,6 +120,22 @@ benchmarks! {
         ],
         measures: PERCENTILES,
     }
+    idling {
+        arguments: &["idling", "--strategies=backoff,awake-share,short-slack", "--rates=1000"],
+        needs_java: false,
+        rows: &[
+            "1000 msgs/s: backoff",
+            "1000 msgs/s: sleeps of 50 µs, awake 500 µs, 20 %",
+            "1000 msgs/s: sleeps of 50 µs, slack 1 ns",
+        ],
+        measures: &["CPU %", "p50 µs", "p99 µs"],
+    }
+    idling_without_messages {
+        arguments: &["idling", "--strategies=short", "--rates=0"],
+        needs_java: false,
+        rows: &["0 msgs/s: sleeps of 50 µs"],
+        measures: &["CPU %"],
+    }
     ipc_latency_of_java {
         arguments: &["ipc-latency", "--contenders=java", "--idle=backoff"],
         needs_java: true,
