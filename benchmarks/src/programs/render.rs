@@ -13,6 +13,8 @@
 //! - `contenders`: a table with a row for each case and a column for each contender, of one measure, and their ratios;
 //! - `values`: the same without ratios;
 //! - `measures`: a table with a row for each contender of each case and a column for each measure, separated by commas;
+//! - `goals`: a table of ratios that contenders shall reach, by their worst cases; three more fields are the contender
+//!   that they are compared with, they, and prefixes of cases with the ratio, both separated by semicolons;
 //! - `chart`: bars of one measure in `charts/`, titled by one more field;
 //! - `origin`: command, date, machine and versions.
 
@@ -24,7 +26,7 @@ use clap::Args;
 use crate::command_line::failure::Failure;
 use crate::reports::chart::{Bar, BarChart, Heading};
 use crate::reports::results::Results;
-use crate::reports::table;
+use crate::reports::table::{self, Goal};
 
 /// Renders the tables and charts of pages from the files in docs/benchmarks/results.
 ///
@@ -130,6 +132,10 @@ fn render_block(fields: &str, docs: &Path, files: &mut Vec<Rendered>) -> Result<
             let measures: Vec<&str> = measure.split(',').map(str::trim).collect();
             table::by_measure(&results, &measures, prefix)
         }
+        "goals" => {
+            let contenders: Vec<&str> = field(4).split(';').map(str::trim).collect();
+            table::by_goal(&results, measure, field(3), &contenders, &goals(field(5))?)
+        }
         other => return Err(Failure::Run(format!("unknown kind of block: {other:?}"))),
     };
     if table.lines().count() < 3 {
@@ -137,6 +143,19 @@ fn render_block(fields: &str, docs: &Path, files: &mut Vec<Rendered>) -> Result<
     }
     // Markdown needs an empty line before a table.
     Ok(format!("\n{table}\n"))
+}
+
+fn goals<'a>(text: &'a str) -> Result<Vec<Goal<'a>>, Failure> {
+    let goal = |text: &'a str| {
+        let (prefix, ratio) = text.trim().rsplit_once(' ')?;
+        Some((prefix, ratio.parse().ok()?))
+    };
+    text.split(';')
+        .map(|it| match goal(it) {
+            Some((prefix, ratio)) => Ok(Goal { prefix, ratio }),
+            None => Err(Failure::Run(format!("not a prefix and a ratio: {it:?}"))),
+        })
+        .collect()
 }
 
 fn origin(results: &Results) -> String {
@@ -206,6 +225,14 @@ mod tests {
     }
 
     #[test]
+    fn goals_follow_their_contenders() {
+        let files =
+            rendered("<!-- results: x | goals | msgs/s | C | Rust | a, 4 -->\n<!-- end -->\n");
+        let page = &files.expect("a page")[0].text;
+        assert!(page.contains("| a | Rust | 4 | 1 | 3.00 | not met |"), "{page}");
+    }
+
+    #[test]
     fn chart_is_a_file_of_its_own() {
         let files =
             rendered("<!-- results: x | chart | msgs/s | a, | The title -->\n<!-- end -->\n");
@@ -220,6 +247,8 @@ mod tests {
         for (page, reason) in [
             ("<!-- results: x | contenders | msgs/s -->\n", "no end"),
             ("<!-- results: y | origin -->\n<!-- end -->", "y.json"),
+            ("<!-- results: x | goals | msgs/s | C | Rust | a -->\n<!-- end -->", "ratio: \"a\""),
+            ("<!-- results: x | goals | msgs/s | Go | Rust | a, 4 -->\n<!-- end -->", "no row"),
             ("<!-- results: x | pie -->\n<!-- end -->", "pie"),
             ("<!-- results: x | contenders | p50 µs -->\n<!-- end -->", "no row"),
             ("<!-- results: x | measures | msgs/s | b -->\n<!-- end -->", "no row"),

@@ -102,6 +102,48 @@ pub fn by_measure(results: &Results, measures: &[&str], prefix: &str) -> String 
     markdown(&head, cells)
 }
 
+/// How many times as good as another contender one shall be in the cases whose names begin with a prefix.
+#[derive(Debug, Clone, Copy)]
+pub struct Goal<'a> {
+    /// The prefix of the cases.
+    pub prefix: &'a str,
+    /// The ratio.
+    pub ratio: f64,
+}
+
+/// A table with a row for each goal of each contender: the case with the worst ratio of medians to those of `other`, and
+/// whether the goal is met there. Of rates, more is better; of other measures, less.
+pub fn by_goal(
+    results: &Results,
+    measure: &str,
+    other: &str,
+    contenders: &[&str],
+    goals: &[Goal<'_>],
+) -> String {
+    let median =
+        |case: &str, contender: &str| Some(summary(results.row(case, contender)?, measure)?[1]);
+    let ratio = |case: &str, contender: &str| {
+        let (own, other) = (median(case, contender)?, median(case, other)?);
+        Some(if measure.ends_with("/s") { own / other } else { other / own })
+    };
+    let head = [measure, "contender", "goal", "worst", "ratio", ""].map(str::to_owned);
+    let rows = goals.iter().flat_map(|goal| {
+        contenders.iter().filter_map(move |contender| {
+            let cases = named_cases(results, measure, goal.prefix).into_iter();
+            let ratios = cases.filter_map(|(case, name)| Some((name, ratio(case, contender)?)));
+            let (name, worst) = ratios.min_by(|a, b| a.1.total_cmp(&b.1))?;
+            let verdict = if worst >= goal.ratio { "met" } else { "not met" };
+            let prefix = goal.prefix.trim_end_matches(',');
+            let ratios = [goal.ratio.to_string(), name.to_owned(), format!("{worst:.2}")];
+            let mut cells = vec![prefix.to_owned(), (*contender).to_owned()];
+            cells.extend(ratios);
+            cells.push(verdict.to_owned());
+            Some(cells)
+        })
+    });
+    markdown(&head, rows)
+}
+
 fn markdown(head: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let rule = format!("|{}\n", "---|".repeat(head.len()));
@@ -199,6 +241,29 @@ mod tests {
                         | 1 | Rust | 5.00 | 1.00, **2.00**, 3.00 | 1.00 |\n\
                         | 1 | C | 10.0 | 1.00 | 0.50 |\n| 2 | Rust | 0.25 | 0.50 | 1.00 |\n";
         assert_eq!(by_measure(&results(), &["µs", "msgs/s"], "a"), expected);
+    }
+
+    #[test]
+    fn goals_are_met_by_the_worst_case() {
+        let of = |results: &Results, other: &str, measure: &str, ratio: f64| {
+            let goals = [Goal { prefix: "a,", ratio }, Goal { prefix: "b", ratio }];
+            by_goal(results, measure, other, &["Rust"], &goals)
+        };
+        let mut results = results();
+        let head = |measure: &str| {
+            format!(
+                "| {measure} | contender | goal | worst | ratio |  |\n|---|---|---|---|---|---|\n"
+            )
+        };
+        // One case has both contenders. Less time is better, and a higher rate.
+        let row = "| a | Rust | 2 | 1 | 2.00 | met |\n";
+        assert_eq!(of(&results, "C", "µs", 2.0), head("µs") + row);
+        assert_eq!(of(&results, "C", "msgs/s", 2.0), head("msgs/s") + row);
+        let mut slower = results.rows[1].clone();
+        slower.case = "a, 2".to_owned();
+        results.rows.push(slower);
+        let row = "| a | Rust | 2 | 2 | 0.50 | not met |\n";
+        assert_eq!(of(&results, "C", "msgs/s", 2.0), head("msgs/s") + row);
     }
 
     #[test]
