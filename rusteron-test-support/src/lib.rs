@@ -52,20 +52,10 @@ pub use wait::{DEADLINE, await_some, await_that, block_on};
 #[doc = include_str!("../../README.md")]
 pub struct Readme;
 
-/// Compiles the programs of the book's first chapter.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/starting.md")]
-pub struct Starting;
-
 /// Compiles and runs the builder in the chapter on channels.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/channels.md")]
 pub struct Channels;
-
-/// Compiles the program in the chapter on the archive.
-#[cfg(all(doctest, feature = "archive"))]
-#[doc = include_str!("../../docs/archive.md")]
-pub struct Archive;
 
 /// Compiles the service in the chapter on the cluster.
 #[cfg(all(doctest, feature = "cluster"))]
