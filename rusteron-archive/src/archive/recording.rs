@@ -39,7 +39,7 @@ impl Archive {
     ///
     /// Blocks as [`start_recording`](Self::start_recording) and
     /// [`Aeron::add_publication`](rusteron_client::Aeron::add_publication) do together, and then until the recording
-    /// has started, for the [message timeout](crate::Context::message_timeout) at most.
+    /// has started, for the [message timeout](crate::ArchiveContext::message_timeout) at most.
     ///
     /// # Errors
     /// - [`ArchiveErrorKind::Client`] with [`ErrorKind::IllegalState`]: this client has the publication
