@@ -1,14 +1,14 @@
 //! `rusteron clients`: the clients of the driver, their resources, and the slow ones.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use rusteron_client::{
     CncFile, CounterSnapshot, CountersReader, PositionKind, StreamPosition, StreamPositions,
 };
-use rusteron_core::cnc::epoch;
 use serde::Serialize;
 
+use crate::client_heartbeat::{self, ClientHeartbeat};
 use crate::counter_types::{RECEIVE_CHANNEL_STATUS, SHARED_PUBLICATION, SUBSCRIPTION};
 use crate::driver_dir::{DriverDir, DriverStatus};
 use crate::failure::Failure;
@@ -100,7 +100,7 @@ pub(crate) fn run(dir: &DriverDir, options: &WatchOptions) -> Result<(), Failure
 
 fn read(dir: &DriverDir, cnc: &CncFile, driver: DriverStatus) -> Clients {
     let counters = cnc.counters();
-    let heartbeats = heartbeats(&counters);
+    let heartbeats = client_heartbeat::heartbeats(&counters);
     let streams = counters.stream_positions();
     let unconnected = unconnected::find(dir, &counters, &streams, &heartbeats);
     let mut clients: BTreeMap<i64, Client> =
@@ -159,7 +159,7 @@ fn publication_owners(counters: &CountersReader<'_>) -> BTreeMap<i64, Vec<i64>> 
 
 /// Returns whether a client has added the counter. The driver adds the counters of positions and heartbeats.
 fn is_added_by_client(counter: &CounterSnapshot) -> bool {
-    ![TYPE_ID, SUBSCRIPTION, SHARED_PUBLICATION].contains(&counter.type_id)
+    ![client_heartbeat::TYPE_ID, SUBSCRIPTION, SHARED_PUBLICATION].contains(&counter.type_id)
         && !DRIVER_TYPE_IDS.contains(&counter.type_id)
         && PositionKind::ALL.iter().all(|kind| kind.type_id() != counter.type_id)
 }
@@ -301,55 +301,8 @@ impl Report for Clients {
     }
 }
 
-/// The type of the counters of heartbeats: `AERON_COUNTER_CLIENT_HEARTBEAT_TIMESTAMP_TYPE_ID`.
-pub(crate) const TYPE_ID: i32 = 11;
-
 /// Types of counters that the driver adds for itself: status and addresses of channels, name resolver, flow
 /// control, destinations, and rusteron's counters of segmentation offload. Drivers in C leave their owner 0, which
 /// can also be the id of a client.
 pub(crate) const DRIVER_TYPE_IDS: [i32; 9] =
     [6, RECEIVE_CHANNEL_STATUS, 14, 15, 16, 17, 18, 21, 54_001];
-
-/// The counter of a client's heartbeat. The client adds its name and version.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ClientHeartbeat {
-    /// `None` if the client has no name.
-    pub(crate) name: Option<String>,
-    /// The client's version of Aeron. `None` if the client has not written it yet.
-    pub(crate) version: Option<String>,
-    /// The time of the last heartbeat, in milliseconds since 1970.
-    pub(crate) time_ms: i64,
-}
-
-/// Returns the heartbeats of all clients, by client id.
-pub(crate) fn heartbeats(counters: &CountersReader<'_>) -> BTreeMap<i64, ClientHeartbeat> {
-    counters
-        .iter()
-        .filter(|counter| counter.type_id == TYPE_ID)
-        .map(|counter| (counter.registration_id, ClientHeartbeat::new(&counter)))
-        .collect()
-}
-
-/// Returns a client's name, if the client exists and has a name.
-pub(crate) fn name_of(clients: &BTreeMap<i64, ClientHeartbeat>, client_id: i64) -> Option<&str> {
-    clients.get(&client_id)?.name.as_deref()
-}
-
-impl ClientHeartbeat {
-    /// The label is `client-heartbeat: id=5 name=NAME version=VERSION commit=COMMIT`. The client adds
-    /// all that follows the id.
-    fn new(counter: &CounterSnapshot) -> Self {
-        let extension = counter.label.split_once(" name=").map(|(_, extension)| extension);
-        // A name may contain anything.
-        let (name, version) = extension.and_then(|text| text.rsplit_once(" version=")).unzip();
-        let version = version.and_then(|text| text.split(' ').next());
-        let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        Self { name: name.and_then(text), version: version.and_then(text), time_ms: counter.value }
-    }
-
-    /// Returns the time since the last heartbeat. Zero if the clock was set back.
-    pub(crate) fn age(&self) -> Duration {
-        let age = epoch::millis(SystemTime::now()).saturating_sub(self.time_ms);
-        Duration::from_millis(u64::try_from(age).unwrap_or(0))
-    }
-}

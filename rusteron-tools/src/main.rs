@@ -3,7 +3,7 @@
 //! [`options`] is the command line, and each sub-command a module: [`stat`], [`streams`], [`clients`], [`errors`],
 //! [`loss`], [`driver`], [`log`], [`archive`], [`cluster`]. The sub-commands share these modules: [`driver_dir`] finds the
 //! driver, [`report`] prints the findings, [`watch`] repeats that until a signal ends it, with rates, [`screen`] does so in place,
-//! [`text`] makes numbers and times readable, and [`failure`] has the
+//! [`client_heartbeat`] knows the clients, [`text`] makes numbers and times readable, and [`failure`] has the
 //! exit codes. [`shared_streams`] connects publications with their subscriptions, and [`unconnected`] tells why a
 //! subscription has none.
 //! [`metrics`] reads a driver for `stat --openmetrics`, [`exposition`] writes that as text, and [`metrics_server`]
@@ -30,6 +30,7 @@
 //! - `cluster` reports a file that it cannot read as a problem, and describes the rest.
 
 mod archive;
+mod client_heartbeat;
 mod clients;
 mod cluster;
 mod counter_types;

@@ -9,7 +9,8 @@ use rusteron_client::{
     StreamPosition, StreamPositions, SystemCounter,
 };
 
-use crate::clients::{self, ClientHeartbeat};
+use crate::client_heartbeat::{self, ClientHeartbeat};
+use crate::clients;
 use crate::counter_types::{SHARED_PUBLICATION, SUBSCRIPTION};
 use crate::driver_dir::{DriverDir, DriverState, DriverStatus};
 use crate::exposition::{Kind, Labels, Metrics};
@@ -29,7 +30,7 @@ pub(crate) fn read(dir: &DriverDir) -> Result<Metrics, Failure> {
     let mut metrics = up(cnc.is_some());
     if let Some(cnc) = cnc {
         driver(&mut metrics, &cnc, &status);
-        let clients = clients::heartbeats(&cnc.counters());
+        let clients = client_heartbeat::heartbeats(&cnc.counters());
         counters(&mut metrics, &cnc, &clients);
         streams(&mut metrics, dir, &cnc, &clients);
         losses(&mut metrics, loss_report(&cnc)?);
@@ -86,7 +87,7 @@ fn counters(metrics: &mut Metrics, cnc: &CncFile, clients: &Clients) {
         const SYSTEM: i32 = 0;
         match counter.type_id {
             SYSTEM => system_counter(metrics, &counter),
-            clients::TYPE_ID | SHARED_PUBLICATION | SUBSCRIPTION => {}
+            client_heartbeat::TYPE_ID | SHARED_PUBLICATION | SUBSCRIPTION => {}
             id if PositionKind::ALL.iter().any(|kind| kind.type_id() == id) => {}
             _ => other_counter(metrics, clients, &counter),
         }
@@ -340,7 +341,7 @@ fn client_labels(clients: &Clients, client_id: i64) -> Labels {
     if client_id < 0 || client_id == 0 && !clients.contains_key(&0) {
         return Labels::new();
     }
-    let name = clients::name_of(clients, client_id).unwrap_or_default();
+    let name = client_heartbeat::name_of(clients, client_id).unwrap_or_default();
     vec![("client_id", client_id.to_string()), ("client_name", name.to_owned())]
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use rusteron_client::{StreamPosition, StreamPositions};
 use serde::Serialize;
 
-use crate::clients::{self, ClientHeartbeat};
+use crate::client_heartbeat::{self, ClientHeartbeat};
 use crate::driver_dir::{DriverDir, DriverStatus};
 use crate::failure::Failure;
 use crate::options::StreamsOptions;
@@ -66,7 +66,7 @@ pub(crate) fn run(dir: &DriverDir, options: &StreamsOptions) -> Result<(), Failu
         let cnc = dir.find()?;
         let now = Instant::now();
         let counters = cnc.as_ref().map(|cnc| cnc.counters());
-        let clients = counters.as_ref().map(clients::heartbeats).unwrap_or_default();
+        let clients = counters.as_ref().map(client_heartbeat::heartbeats).unwrap_or_default();
         let parts = counters.map_or(Vec::new(), |counters| counters.stream_positions());
         let mut groups = counters.map_or(Vec::new(), |counters| {
             SharedStreams::new(&dir.path, &counters, &parts).grouped()
@@ -108,7 +108,7 @@ impl Stream {
             counter_id: position.counter_id,
             registration_id: position.registration_id,
             client_id: position.owner_id,
-            client_name: clients::name_of(clients, position.owner_id).map(str::to_owned),
+            client_name: client_heartbeat::name_of(clients, position.owner_id).map(str::to_owned),
         });
         Self {
             channel: stream.channel,

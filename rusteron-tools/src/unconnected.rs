@@ -10,7 +10,7 @@ use rusteron_client::{
 };
 use serde::Serialize;
 
-use crate::clients::{self, ClientHeartbeat};
+use crate::client_heartbeat::{self, ClientHeartbeat};
 use crate::counter_types::{RECEIVE_CHANNEL_STATUS, SUBSCRIPTION};
 use crate::driver_dir::{DriverDir, DriverState};
 use crate::text;
@@ -51,7 +51,7 @@ pub(crate) fn find(
     }
     for subscription in &mut unconnected {
         subscription.reason = reason(&subscription.channel, subscription.stream_id, &publications);
-        let name = subscription.client_id.and_then(|id| clients::name_of(clients, id));
+        let name = subscription.client_id.and_then(|id| client_heartbeat::name_of(clients, id));
         subscription.client_name = name.map(str::to_owned);
     }
     unconnected
