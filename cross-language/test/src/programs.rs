@@ -78,6 +78,11 @@ impl Language {
         self.program("in-process-caller", options)
     }
 
+    /// The caller in C of a process that answers each `ping` over a Unix socket.
+    pub fn socket_caller(options: &[&[&str]]) -> Command {
+        C.program("socket-caller", options)
+    }
+
     fn program(self, program: &str, options: &[&[&str]]) -> Command {
         let words = [self.name(), program].into_iter().chain(options.concat());
         let mut command = command(path(&project().join("run")), words);

@@ -38,6 +38,20 @@ fn every_caller_reconnects_over_udp() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn socket_caller_blocks_or_polls() {
+    let samples = file("samples", "");
+    for idle in ["backoff", "spin"] {
+        let options = format!("--idle {idle} --measure 0 --callers 2 --calls 20 --warmup-ms 20");
+        let options: Vec<&str> = options.split(' ').collect();
+        let finished = run(Language::socket_caller(&[&options, &["--samples", path(&samples)]]));
+        assert_eq!(finished.status.code(), Some(0), "{idle}: {}", finished.stderr);
+        let times = std::fs::read_to_string(&samples).expect("samples");
+        assert_eq!(times.lines().count(), 40, "{idle}");
+    }
+}
+
 /// The calls over gRPC that the measurements compare: each caller checks its results.
 #[test]
 #[ignore = "needs `build grpc`"]

@@ -30,7 +30,7 @@ const NAME: &str = "cross-language";
 #[command(name = "measure")]
 struct Options {
     /// Rounds in which the transports take turns
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: u32,
 
     /// A hundredth of the calls, for a look
@@ -40,6 +40,10 @@ struct Options {
     /// Measure the cases whose name has this text, such as "ping" or "Java → Rust"
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
+
+    /// Add the runs to those of the results file, so that rounds need not follow each other
+    #[arg(long)]
+    add: bool,
 
     /// File of the results
     #[arg(long, value_name = "FILE")]
@@ -57,7 +61,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let default = project().join("../docs/benchmarks/results").join(NAME).with_extension("json");
     let path = options.results.clone().unwrap_or(default);
-    let (rows, failures) = measure(&options)?;
+    let mut rows = if options.add { Results::read(&path)?.rows } else { Vec::new() };
+    let mut values = rows.iter().flat_map(|row| row.measures.values());
+    if values.any(|values| matches!(values, Values::Summary { .. })) {
+        return Err(format!("{}: has medians, to which no run can be added", path.display()).into());
+    }
+    let failures = measure(&options, &mut rows)?;
     let results = Results {
         benchmark: NAME.to_owned(),
         command: "just benchmark-cross-language".to_owned(),
@@ -74,9 +83,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Runs all rounds. Returns the rows, and the number of runs that failed.
-fn measure(options: &Options) -> Result<(Vec<Row>, u32), Box<dyn Error>> {
-    let (mut rows, mut failures) = (Vec::<Row>::new(), 0);
+/// Runs all rounds, and adds them to rows. Returns the number of runs that failed.
+fn measure(options: &Options, rows: &mut Vec<Row>) -> Result<u32, Box<dyn Error>> {
+    let mut failures = 0;
     for round in 1..=options.rounds {
         for transport in TRANSPORTS {
             for &server in transport.servers() {
@@ -92,7 +101,7 @@ fn measure(options: &Options) -> Result<(Vec<Row>, u32), Box<dyn Error>> {
                     };
                     match run(&running, transport, &cell, options.quick) {
                         Ok(values) => {
-                            add(&mut rows, case, transport.name(), values);
+                            add(rows, case, transport.name(), values);
                             endpoint = Some(running);
                         }
                         // The server may be the reason, and starts anew.
@@ -107,7 +116,7 @@ fn measure(options: &Options) -> Result<(Vec<Row>, u32), Box<dyn Error>> {
     }
     // One table's cases stand together.
     rows.sort_by_key(|row| plan::order(&row.case));
-    Ok((rows, failures))
+    Ok(failures)
 }
 
 fn add(rows: &mut Vec<Row>, case: String, contender: &str, values: Vec<(String, f64)>) {

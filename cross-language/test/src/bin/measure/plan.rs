@@ -11,18 +11,24 @@ pub(crate) enum Transport {
     GrpcTcp,
     /// Over loopback. Driver, server and caller yield.
     Udp,
-    /// Server and caller back off.
+    /// Server and caller back off, as they do by default.
     IpcBackoff,
+    /// A process in C that answers over a Unix socket. Both ends block.
+    SocketBlocking,
+    /// The same, but both ends poll.
+    SocketPolling,
     /// Calls of the service in Rust in the caller's process.
     InProcess,
 }
 
-pub(crate) const TRANSPORTS: [Transport; 6] = [
+pub(crate) const TRANSPORTS: [Transport; 8] = [
     Transport::Ipc,
     Transport::GrpcUnix,
     Transport::GrpcTcp,
     Transport::Udp,
     Transport::IpcBackoff,
+    Transport::SocketBlocking,
+    Transport::SocketPolling,
     Transport::InProcess,
 ];
 
@@ -35,6 +41,8 @@ impl Transport {
             Self::GrpcTcp => "gRPC, TCP",
             Self::Udp => "Aeron UDP",
             Self::IpcBackoff => "Aeron IPC, backoff",
+            Self::SocketBlocking => "Unix socket in C, blocking",
+            Self::SocketPolling => "Unix socket in C, polling",
             Self::InProcess => "in one process",
         }
     }
@@ -43,8 +51,16 @@ impl Transport {
         matches!(self, Self::GrpcUnix | Self::GrpcTcp)
     }
 
+    pub(crate) fn is_socket(self) -> bool {
+        matches!(self, Self::SocketBlocking | Self::SocketPolling)
+    }
+
     pub(crate) fn servers(self) -> &'static [Language] {
-        if self == Self::InProcess { &[Language::Rust] } else { &SERVERS }
+        match self {
+            Self::InProcess => &[Language::Rust],
+            _ if self.is_socket() => &[Language::C],
+            _ => &SERVERS,
+        }
     }
 }
 
@@ -107,8 +123,8 @@ impl Cell {
         match self.work {
             Work::Connect => 200,
             Work::Calls { payload: LONG, .. } => 1_000,
-            // A server that has slept long checks for requests once in a millisecond.
-            _ if transport == Transport::IpcBackoff => 1_000,
+            // A server that sleeps long checks for requests once in a millisecond.
+            _ if transport == Transport::IpcBackoff => 5_000 / self.work.callers(),
             _ if transport.is_grpc() => 5_000 / self.work.callers(),
             _ => 100_000 / self.work.callers(),
         }
@@ -118,11 +134,16 @@ impl Cell {
 /// The runs over a transport with a server. The server in Rust, and the caller in the server's language, have all works.
 /// Other pairs have the call without payload.
 pub(crate) fn cells(transport: Transport, server: Language) -> Vec<Cell> {
-    let callers: &[Language] = if transport.is_grpc() { &GRPC_CALLERS } else { &CALLERS };
+    let callers: &[Language] = match transport {
+        _ if transport.is_grpc() => &GRPC_CALLERS,
+        _ if transport.is_socket() => &[Language::C],
+        _ => &CALLERS,
+    };
     let mut cells = Vec::new();
     for &caller in callers {
         let works = match transport {
-            Transport::IpcBackoff => &WORKS[..1],
+            _ if transport.is_socket() => &WORKS[..1],
+            Transport::IpcBackoff if server == Language::Rust || server == caller => &WORKS[..4],
             _ if server == Language::Rust || server == caller => &WORKS,
             _ => &WORKS[..1],
         };

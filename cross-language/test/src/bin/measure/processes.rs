@@ -53,7 +53,7 @@ impl Endpoint {
         };
         if transport.is_grpc() {
             endpoint.server = Some(server.start_grpc(&endpoint.address));
-        } else if transport != Transport::InProcess {
+        } else if transport != Transport::InProcess && !transport.is_socket() {
             let idle = if transport == Transport::IpcBackoff { "backoff" } else { "yield" };
             let mut options = format!("--idle {idle}");
             if transport == Transport::Udp {
@@ -89,6 +89,8 @@ impl Endpoint {
     ) -> Command {
         match transport {
             Transport::InProcess => caller.in_process_caller(&[options]),
+            Transport::SocketBlocking => Language::socket_caller(&[options]),
+            Transport::SocketPolling => Language::socket_caller(&[options, &["--idle", "spin"]]),
             _ if transport.is_grpc() => caller.grpc_caller(&self.address, &[options, LONG]),
             _ => caller.caller(&self.aeron_dir, &[&self.options(), options, LONG]),
         }
