@@ -222,7 +222,7 @@ pub(crate) fn stream_id(value: &OsStr) -> Parsed<i32> {
 #[cfg(feature = "service")]
 pub(crate) fn length(range: RangeInclusive<usize>) -> impl Fn(&OsStr) -> Parsed<usize> {
     move |value| {
-        let length = scan::strict_size(&text(value)?).and_then(|length| length.try_into().ok());
+        let length = scan::size(&text(value)?).and_then(|length| length.try_into().ok());
         length.filter(|length| range.contains(length)).ok_or_else(|| accepted(&range))
     }
 }
@@ -230,7 +230,7 @@ pub(crate) fn length(range: RangeInclusive<usize>) -> impl Fn(&OsStr) -> Parsed<
 /// Parses a duration: a number with `ns`, `us`, `ms` or `s`, or nanoseconds.
 pub(crate) fn duration(value: &OsStr) -> Parsed<Duration> {
     let accepted = || "a duration such as 500ms or 5s".to_owned();
-    scan::strict_duration(&text(value)?).ok_or_else(accepted)
+    scan::duration(&text(value)?).ok_or_else(accepted)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Numbers, sizes, durations and flags, read as Aeron's C code reads them.
+//! Numbers, sizes and durations, as Aeron reads and writes them.
 //!
-//! Where Aeron relies on `strtoll` and its relatives, C's own rules apply. They concern white space
-//! and a sign before a number, the text that may follow a number, and the result for a number that
-//! is too large. The table in `rusteron-client/tests/it/channel/uri/check.rs` compares them with the driver.
+//! Integers follow C's `strtoll`. Sizes and durations are read more strictly than in C, which ignores text behind the
+//! unit: `64kb` is 64 KiB for C, and refused by Aeron's Java code and here. The table in
+//! `rusteron-client/tests/it/channel/uri/parameter.rs` compares both with the driver.
 
 use std::time::Duration;
 
@@ -54,14 +54,11 @@ fn scan(text: &str, base: u32) -> Option<Scan<'_>> {
 }
 
 impl Scan<'_> {
-    /// Returns the result of `strtoll`. If the number is out of range, `Err` holds C's result: the
-    /// end of the range.
-    fn signed(&self) -> Result<i64, i64> {
-        match (self.negative, self.magnitude) {
-            (false, Some(magnitude)) => i64::try_from(magnitude).map_err(|_| i64::MAX),
-            (true, Some(magnitude)) => 0_i64.checked_sub_unsigned(magnitude).ok_or(i64::MIN),
-            (false, None) => Err(i64::MAX),
-            (true, None) => Err(i64::MIN),
+    /// Returns the result of `strtoll`, if the number is in range.
+    fn signed(&self) -> Option<i64> {
+        match self.negative {
+            false => i64::try_from(self.magnitude?).ok(),
+            true => 0_i64.checked_sub_unsigned(self.magnitude?),
         }
     }
 
@@ -78,7 +75,7 @@ impl Scan<'_> {
 /// Reads a text that is an integer as a whole, like `strtoll`.
 pub fn int64(text: &str, base: u32) -> Option<i64> {
     let number = scan(text, base).filter(|number| number.rest.is_empty())?;
-    number.signed().ok()
+    number.signed()
 }
 
 /// Mirrors `aeron_uri_get_int32`: decimal, hexadecimal or octal.
@@ -91,78 +88,24 @@ pub fn unsigned_prefix(text: &str, base: u32) -> Option<u64> {
     Some(scan(text, base)?.unsigned())
 }
 
-/// Reads an integer, after which any text may follow, and that text. The integer is `None` if it is out
-/// of range.
-pub fn integer_prefix(text: &str) -> Option<(Option<i64>, &str)> {
-    scan(text, 10).map(|number| (number.signed().ok(), number.rest))
-}
-
-/// Mirrors `aeron_driver_uri_get_timestamp_offset`.
+/// Reads a number of bytes: digits, with `k`, `m` or `g` in either case for powers of 1024.
 ///
-/// If a number is out of range, C takes the end of the range and ignores the text behind the
-/// number. Then C drops the upper half.
-pub fn timestamp_offset(text: &str) -> Option<i32> {
-    let number = scan(text, 0)?;
-    let value = match number.signed() {
-        Err(extreme) => extreme,
-        Ok(value) if number.rest.is_empty() => value,
-        Ok(_) => return None,
-    };
-    Some(value as i32)
-}
-
-/// Mirrors `aeron_parse_size64`: a number, after which any text may follow. `k`, `m` or `g` in
-/// either case stand for powers of 1024.
+/// `aeron_parse_size64` reads all of these likewise, but also takes blanks, a sign, text behind the unit, and numbers of
+/// more than 63 bits.
 pub fn size(text: &str) -> Option<u64> {
-    let number = scan(text, 10)?;
-    let value = u64::try_from(number.signed().unwrap_or_else(|extreme| extreme)).ok()?;
-    let unit = match number.rest.bytes().next() {
-        None => return Some(value),
-        Some(b'k' | b'K') => KIBIBYTE,
-        Some(b'm' | b'M') => MEBIBYTE,
-        Some(b'g' | b'G') => GIBIBYTE,
-        Some(_) => return None,
-    };
-    value.checked_mul(unit).filter(|&bytes| bytes <= I64_MAX)
+    with_unit(text, &[("k", KIBIBYTE), ("m", MEBIBYTE), ("g", GIBIBYTE)])
 }
 
-/// Mirrors `aeron_parse_duration_ns`: a number of nanoseconds, or a number with `s`, `ms`, `us` or
-/// `ns` in either case. More than 63 bits are limited to the maximum.
+/// Reads a duration: digits, with `s`, `ms`, `us` or `ns` in either case, or without for nanoseconds.
 ///
-/// C reads past the end of `5m`, so the result depends on the memory there. Here `5m` is an error.
-/// After `5ms` any text may follow, and another character may replace its `s`.
+/// `aeron_parse_duration_ns` reads all of these likewise, and takes more, as for [`size`].
 pub fn duration(text: &str) -> Option<Duration> {
-    let number = scan(text, 10)?;
-    let value = u64::try_from(number.signed().unwrap_or_else(|extreme| extreme)).ok()?;
-    let rest = number.rest.as_bytes();
-    let unit = match rest {
-        [] => 1,
-        [b's' | b'S'] => SECOND,
-        [b'm' | b'M' | b'u' | b'U' | b'n' | b'N', b's' | b'S', ..]
-        | [b'm' | b'M' | b'u' | b'U' | b'n' | b'N', _] => match rest[0].to_ascii_lowercase() {
-            b'm' => MILLISECOND,
-            b'u' => MICROSECOND,
-            _ => 1,
-        },
-        _ => return None,
-    };
-    Some(Duration::from_nanos(value.saturating_mul(unit).min(I64_MAX)))
-}
-
-/// Reads a size as [`size`] does, but refuses what C passes over: blanks, a sign, text behind the unit, and numbers
-/// that C limits to the maximum.
-pub fn strict_size(text: &str) -> Option<u64> {
-    strict(text, &[("k", KIBIBYTE), ("m", MEBIBYTE), ("g", GIBIBYTE)])
-}
-
-/// Reads a duration as [`duration`] does, but refuses what C passes over: as [`strict_size`].
-pub fn strict_duration(text: &str) -> Option<Duration> {
     let units = [("ns", 1), ("us", MICROSECOND), ("ms", MILLISECOND), ("s", SECOND)];
-    strict(text, &units).map(Duration::from_nanos)
+    with_unit(text, &units).map(Duration::from_nanos)
 }
 
 /// Reads digits, with one of the units or none, whose value has at most 63 bits.
-fn strict(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let number: u64 = text[..text.len() - unit.len()].parse().ok()?;
     let factor = match unit {
@@ -176,17 +119,6 @@ fn strict(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 /// `aeron_parse_duration_ns` reads beyond the end.
 pub fn is_unit_cut_short(text: &str) -> bool {
     scan(text, 10).is_some_and(|number| matches!(number.rest, "m" | "M" | "u" | "U" | "n" | "N"))
-}
-
-/// Mirrors `aeron_uri_get_bool`: `true` or `false`, after which anything may follow.
-pub fn flag(text: &str) -> Option<bool> {
-    if text.starts_with("true") {
-        Some(true)
-    } else if text.starts_with("false") {
-        Some(false)
-    } else {
-        None
-    }
 }
 
 /// Mirrors `aeron_format_size64`: writes the largest unit that leaves no fraction, up to the 8 EiB
@@ -214,66 +146,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_as_in_c() {
-        let cases = [
-            ("0", Some(0)),
-            ("4k", Some(4096)),
-            ("64M", Some(64 << 20)),
-            ("1g", Some(1 << 30)),
-            (" +4k", Some(4096)),
-            ("4kilobytes", Some(4096)),
-            ("9007199254740991k", Some(9_007_199_254_740_991 << 10)),
-            ("9007199254740992k", None),
-            ("99999999999999999999", Some(i64::MAX as u64)),
-            ("4 k", None),
-            ("4b", None),
-            ("-1", None),
-            ("k", None),
-            ("0x10", None),
-            ("", None),
-        ];
-        for (text, bytes) in cases {
-            assert_eq!(size(text), bytes, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn strict_readers_refuse_what_c_passes_over() {
+    fn sizes_and_durations_refuse_what_c_passes_over() {
         let wide = ["9223372036854775808", "18446744073709551615k", "99999999999999999999"];
         for text in ["4kb", " 4k", "+4k", "4k ", "k", ""].into_iter().chain(wide) {
-            assert_eq!(strict_size(text), None, "{text}");
+            assert_eq!(size(text), None, "{text}");
         }
-        assert_eq!(strict_size("9223372036854775807"), Some(I64_MAX));
-        assert_eq!((strict_size("7"), strict_size("4K")), (Some(7), Some(4096)));
+        assert_eq!(size("9223372036854775807"), Some(I64_MAX));
+        assert_eq!((size("7"), size("4K")), (Some(7), Some(4096)));
         let long = ["9223372037s", "18446744073709551615s", "9223372036854775808"];
         for text in ["5msx", "5mx", "5m", " 5ms", "-5s", "1.5s", "s", ""].into_iter().chain(long) {
-            assert_eq!(strict_duration(text), None, "{text}");
+            assert_eq!(duration(text), None, "{text}");
         }
-        assert_eq!(strict_duration("7us"), Some(Duration::from_micros(7)));
-        assert_eq!(strict_duration("7"), Some(Duration::from_nanos(7)));
-    }
-
-    #[test]
-    fn durations_are_read_as_in_c() {
-        let cases = [
-            ("7", Some(7)),
-            ("7ns", Some(7)),
-            ("3us", Some(3_000)),
-            ("10MS", Some(10_000_000)),
-            ("5s", Some(5_000_000_000)),
-            ("5mx", Some(5_000_000)),
-            ("5msec", Some(5_000_000)),
-            ("9223372037s", Some(i64::MAX as u64)),
-            ("5sec", None),
-            ("5m", None),
-            ("5mxy", None),
-            ("-5s", None),
-            ("s", None),
-            ("1h", None),
-        ];
-        for (text, nanos) in cases {
-            assert_eq!(duration(text), nanos.map(Duration::from_nanos), "{text:?}");
-        }
+        assert_eq!(duration("7us"), Some(Duration::from_micros(7)));
+        assert_eq!(duration("7"), Some(Duration::from_nanos(7)));
     }
 
     #[test]
@@ -295,9 +180,6 @@ mod tests {
         for (text, value) in cases {
             assert_eq!(int32(text), value, "{text:?}");
         }
-        assert_eq!(timestamp_offset("99999999999999999999 and more"), Some(-1));
-        assert_eq!(timestamp_offset("4294967304"), Some(8));
-        assert_eq!(timestamp_offset("8 "), None);
     }
 
     #[test]

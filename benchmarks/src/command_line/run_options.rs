@@ -90,7 +90,7 @@ pub fn distinct<T: PartialEq + Copy>(values: &[T]) -> Vec<T> {
 }
 
 fn parse_size(text: &str) -> Option<usize> {
-    usize::try_from(scan::strict_size(text)?).ok()
+    usize::try_from(scan::size(text)?).ok()
 }
 
 /// How many bytes there are to be of something that may be long, such as a recording.

@@ -134,13 +134,11 @@ impl Format {
                 let valid = ["true", "on", "1", "false", "off", "0"];
                 (valid.contains(&text), "true or false".into())
             }
-            Self::Size(limit) => (
-                scan::strict_size(text).is_some_and(|bytes| limit.admits(bytes)),
-                limit.to_string(),
-            ),
+            Self::Size(limit) => {
+                (scan::size(text).is_some_and(|bytes| limit.admits(bytes)), limit.to_string())
+            }
             Self::Duration(min) => (
-                scan::strict_duration(text)
-                    .is_some_and(|duration| duration >= Duration::from_nanos(*min)),
+                scan::duration(text).is_some_and(|duration| duration >= Duration::from_nanos(*min)),
                 format!(
                     "a duration with ns, us, ms or s, {} or more",
                     scan::format_duration(Duration::from_nanos(*min))
@@ -157,10 +155,9 @@ impl Format {
                 format!("a list, separated by commas, of {}", functions(names)),
             ),
             Self::IdleArguments(variable) => match strategy(variable).as_str() {
-                SLEEPING => (
-                    scan::strict_duration(text).is_some(),
-                    "a duration with ns, us, ms or s".into(),
-                ),
+                SLEEPING => {
+                    (scan::duration(text).is_some(), "a duration with ns, us, ms or s".into())
+                }
                 BACKOFF => (
                     is_backoff(text),
                     "spins, yields, and the shortest and the longest sleep, such as 10-20-1us-1ms"
@@ -235,7 +232,7 @@ fn is_backoff(text: &str) -> bool {
     let parts: Vec<_> = text.split('-').collect();
     let is_number = |text: &str| text.parse::<u64>().is_ok();
     // In this place C knows no unit ns.
-    let is_time = |text: &str| scan::strict_duration(text).is_some() && !text.contains(['n', 'N']);
+    let is_time = |text: &str| scan::duration(text).is_some() && !text.contains(['n', 'N']);
     matches!(*parts, [spins, yields, shortest, longest]
         if is_number(spins) && is_number(yields) && is_time(shortest) && is_time(longest))
 }

@@ -50,7 +50,7 @@ fn number<T: TryFrom<i128>>(text: &str) -> Option<T> {
 }
 
 fn size<T: TryFrom<u64>>(text: &str) -> Option<T> {
-    scan::strict_size(text)?.try_into().ok()
+    scan::size(text)?.try_into().ok()
 }
 
 fn name<T: FromStr>(text: &str) -> Option<T> {
@@ -69,8 +69,8 @@ as_parsed! {
         "false" | "off" | "0" => Some(false),
         _ => None,
     };
-    Duration: scan::strict_duration;
-    Option<Duration>: |text| scan::strict_duration(text).map(Some);
+    Duration: scan::duration;
+    Option<Duration>: |text| scan::duration(text).map(Some);
     IdleStrategyKind: format::idle_strategy;
     ThreadingMode: name;
     ThreadNaming: name;

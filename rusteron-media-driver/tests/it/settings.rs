@@ -99,8 +99,8 @@ fn defaults_of_table() {
 
 /// A number, such as `16m` or `200ms`, in bytes or nanoseconds; any other text as it is.
 pub(super) fn quantity(text: &str) -> Result<i128, &str> {
-    let number = text.parse().ok().or_else(|| scan::strict_size(text).map(i128::from));
-    let nanos = || scan::strict_duration(text).map(|duration| duration.as_nanos() as i128);
+    let number = text.parse().ok().or_else(|| scan::size(text).map(i128::from));
+    let nanos = || scan::duration(text).map(|duration| duration.as_nanos() as i128);
     number.or_else(nanos).ok_or(text)
 }
 

@@ -29,11 +29,10 @@ const CASES: &[(&str, Option<&str>)] = &[
     ("aeron:udp?endpoint=127.0.0.1:{port}|control=127.0.0.1:{port}", None),
     ("aeron:udp?endpoint=127.0.0.1:{port}|control=127.0.0.1:{port}|control-mode=dynamic", None),
     ("aeron:udp?endpoint=127.0.0.1:{port}|alias=a|unknown=b", None),
-    // Read of subscriptions, not of destinations over the network.
-    ("aeron:udp?endpoint=127.0.0.1:{port}|reliable=maybe|session-id=x|linger=5x", None),
+    ("aeron:udp?endpoint=127.0.0.1:{port}|reliable=false|session-id=7|linger=5s", None),
     ("aeron:ipc", None),
     ("aeron:ipc?session-id=7|tether=false", None),
-    ("aeron:ipc?mtu=1", None),
+    ("aeron:ipc?mtu=1408", None),
     ("aeron-spy:aeron:udp?endpoint=127.0.0.1:{port}", None),
     ("aeron-spy:aeron:udp?endpoint=127.0.0.1:{port}|mtu=1408", None),
     ("aeron:udp?alias=nowhere", Some("endpoint")),

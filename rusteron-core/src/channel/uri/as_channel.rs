@@ -1,15 +1,17 @@
 //! The types that can be given as a channel.
 
 use std::borrow::Cow;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
+use std::sync::Arc;
 
-use crate::channel::uri::{ChannelUri, ChannelUse, warnings};
-use crate::error::Result;
+use crate::channel::uri::{ChannelUri, ChannelUriBuilder, ChannelUse, warnings};
+use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::c_string;
 
-/// A channel: a text such as `"aeron:ipc"`, a `String`, or a [`ChannelUri`].
+/// A channel: a text such as `"aeron:ipc"`, a [`ChannelUri`], or its builder.
 ///
-/// A text is checked like a [`ChannelUri`], and reaches the media driver as it was written.
+/// A text is checked like a [`ChannelUri`], and reaches the media driver as it was written. It can be
+/// a `str`, `String`, `Cow<str>`, `Box<str>`, `Arc<str>`, `CStr` or `CString`.
 ///
 /// The trait is sealed. These types, [`UncheckedChannel`], and references to them implement it.
 ///
@@ -31,7 +33,7 @@ use crate::ffi::c_string;
 /// assert_eq!(error.kind(), ErrorKind::InvalidChannel);
 /// assert_eq!(
 ///     error.to_string(),
-///     "invalid channel: term-length=63k: not a power of two from 64k to 1g (bytes)"
+///     "invalid channel: term-length=63k: must be a power of two from 64k to 1g (bytes)"
 /// );
 /// # Ok(())
 /// # }
@@ -78,15 +80,33 @@ impl AsChannel for str {
     }
 }
 
-impl AsChannel for String {
+/// Implements the trait for types that dereference to another one of it.
+macro_rules! as_target {
+    ($($type:ty),+) => {
+        $(impl sealed::Sealed for $type {}
+
+        impl AsChannel for $type {
+            fn to_c_string(&self, channel_use: ChannelUse) -> Result<CString> {
+                (**self).to_c_string(channel_use)
+            }
+        })+
+    };
+}
+
+as_target!(String, Cow<'_, str>, Box<str>, Arc<str>, CString);
+
+impl AsChannel for CStr {
     fn to_c_string(&self, channel_use: ChannelUse) -> Result<CString> {
-        self.as_str().to_c_string(channel_use)
+        let text = self.to_str().map_err(|error| {
+            Error::new(ErrorKind::InvalidChannel, format!("{self:?}: must be UTF-8: {error}"))
+        })?;
+        text.to_c_string(channel_use)
     }
 }
 
-impl AsChannel for Cow<'_, str> {
+impl AsChannel for ChannelUriBuilder {
     fn to_c_string(&self, channel_use: ChannelUse) -> Result<CString> {
-        (**self).to_c_string(channel_use)
+        self.clone().build()?.to_c_string(channel_use)
     }
 }
 
@@ -118,8 +138,8 @@ mod sealed {
     pub trait Sealed {}
 
     impl Sealed for str {}
-    impl Sealed for String {}
-    impl Sealed for Cow<'_, str> {}
+    impl Sealed for CStr {}
+    impl Sealed for ChannelUriBuilder {}
     impl Sealed for ChannelUri {}
     impl Sealed for UncheckedChannel<'_> {}
     impl<T: Sealed + ?Sized> Sealed for &T {}

@@ -5,11 +5,10 @@
 //! - the endpoint of a publication's destination: the driver accepts one that it cannot read, and
 //!   sends nothing there;
 //! - values that the driver refuses too late, so that it leaks memory or a socket;
-//! - values that are not valid by themselves, because an error with the parameter's range helps more
-//!   than the driver's. As in the driver, a value may be anything if the use of the channel does not
-//!   read it.
+//! - values that are not valid by themselves, also where this use of the channel does not read them: the
+//!   driver ignores some of them silently, and an error with the parameter's range helps more than the
+//!   driver's.
 
-use crate::channel::uri::parameter::Reader;
 use crate::channel::uri::typed::is_valid;
 use crate::channel::uri::{
     ChannelUri, ChannelUriError, ChannelUriErrorKind, ControlMode, Media, Parameter, no_scheme,
@@ -47,7 +46,7 @@ impl ChannelUse {
             send_endpoint(uri)?;
         }
         self.dangers(uri)?;
-        values(uri, |parameter| self.reads(uri, parameter))?;
+        values(uri)?;
         self.leaks(uri)
     }
 
@@ -71,34 +70,13 @@ impl ChannelUse {
         )
     }
 
-    /// Returns whether the driver reads a value, and refuses it if it is not valid.
-    fn reads(self, uri: &ChannelUri, parameter: Parameter) -> bool {
-        use Parameter as P;
-        let is_udp = uri.media() == Media::Udp;
-        let is_publication = self == Self::Publication;
-        let is_subscription =
-            self == Self::Subscription || self.knows_spies() && (!is_udp || uri.is_spy());
-        let has_socket = is_udp && (is_publication || self.knows_spies());
-        match (parameter, parameter.reader()) {
-            (P::FlowControl, _) => {
-                is_udp && is_publication && has_several_receivers(uri) == Some(true)
-            }
-            (P::GroupTag, _) => self == Self::Subscription && is_udp && !uri.is_spy(),
-            (P::ReceiverWindow, _) if is_udp => has_socket,
-            (_, Reader::Publication) => is_publication,
-            (_, Reader::Subscription) => is_subscription,
-            (_, Reader::Both) => is_publication || is_subscription,
-            (_, Reader::Udp) => has_socket,
-            (_, Reader::UdpUnchecked | Reader::Unchecked) => false,
-        }
-    }
-
     /// Refuses values, each valid by itself, over which the driver leaks memory or a socket.
     fn leaks(self, uri: &ChannelUri) -> Checked {
         use Parameter as P;
-        let is_publication = self == Self::Publication;
+        let is_subscription = self == Self::Subscription
+            || self.knows_spies() && (uri.media() == Media::Ipc || uri.is_spy());
         let tag = uri.get(P::SessionId).filter(|text| scan::int32(text).is_none());
-        if let Some(tag) = tag.filter(|_| !is_publication && self.reads(uri, P::SessionId)) {
+        if let Some(tag) = tag.filter(|_| is_subscription) {
             return Err(ChannelUriError::value_of(P::SessionId, tag));
         }
         // With manual control, there is no socket yet.
@@ -202,17 +180,14 @@ impl ChannelUse {
     }
 }
 
-/// Checks the values that are read, each by itself.
-pub(super) fn values(uri: &ChannelUri, is_read: impl Fn(Parameter) -> bool) -> Checked {
-    for (key, text) in uri.parameters() {
-        match Parameter::from_key(key) {
-            Some(parameter) if is_read(parameter) && !is_valid(parameter, text) => {
-                return Err(ChannelUriError::value_of(parameter, text));
-            }
-            _ => {}
-        }
+/// Checks the values, each by itself.
+pub(super) fn values(uri: &ChannelUri) -> Checked {
+    let mut known =
+        uri.parameters().filter_map(|(key, text)| Some((Parameter::from_key(key)?, text)));
+    match known.find(|&(parameter, text)| !is_valid(parameter, text)) {
+        Some((parameter, text)) => Err(ChannelUriError::value_of(parameter, text)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Checks the endpoint of a destination that a publication sends to.
@@ -242,14 +217,14 @@ fn is_host(text: &str) -> bool {
 }
 
 /// Reads the port of `host:port` as `aeron_udp_port_resolver` does, which also takes hexadecimal and
-/// octal numbers.
+/// octal numbers, but refuses text behind it.
 pub(super) fn port(text: &str) -> Option<u16> {
     /// `AERON_MAX_PORT_LENGTH`, without C's terminator.
     const MAX_LENGTH: usize = 7;
     let (host, port) = text.rsplit_once(':').filter(|(host, _)| !host.is_empty())?;
     let is_outside_brackets = !port.contains(']') && host.contains('[') == host.contains(']');
     let is_read = is_outside_brackets && port.len() <= MAX_LENGTH;
-    scan::unsigned_prefix(port, 0).filter(|_| is_read)?.try_into().ok()
+    scan::int64(port, 0).filter(|_| is_read)?.try_into().ok()
 }
 
 fn ends_in_port_0(text: &str) -> bool {

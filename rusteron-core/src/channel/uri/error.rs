@@ -19,9 +19,9 @@ use crate::error::{Error, ErrorKind};
 /// assert_eq!(error.kind(), ChannelUriErrorKind::Value);
 /// assert_eq!(error.parameter(), Some(Parameter::Mtu));
 /// assert_eq!(error.value(), Some("1500"));
-/// assert_eq!(error.to_string(), "mtu=1500: not a multiple of 32 from 64 to 65504 (bytes)");
+/// assert_eq!(error.to_string(), "mtu=1500: must be a multiple of 32 from 64 to 65504 (bytes)");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ChannelUriError {
     kind: ChannelUriErrorKind,
     key: Option<Box<str>>,
@@ -64,7 +64,7 @@ impl ChannelUriError {
 
     /// Makes the error of a value that its parameter does not allow.
     pub(super) fn value_of(parameter: Parameter, value: &str) -> Self {
-        Self::bad(parameter, value, format!("not {}", parameter.valid_values()))
+        Self::bad(parameter, value, format!("must be {}", parameter.valid_values()))
     }
 
     /// Makes the error of a value that is not valid for a reason of its own.
@@ -118,6 +118,8 @@ impl fmt::Display for ChannelUriError {
         }
     }
 }
+
+crate::debug_as_display!(ChannelUriError);
 
 impl std::error::Error for ChannelUriError {}
 

@@ -42,10 +42,11 @@ const MAX_LENGTH: usize = 4095;
 ///   keys. With IPC, it is the last value of `control-mode` only.
 /// - Text behind the last `|` that is without `=` is dropped.
 ///
-/// The functions that add a resource or a destination check each value that it reads, by itself. As in
-/// the driver, a value that the resource does not read may be anything. For example, a subscription
-/// ignores [`Parameter::Mtu`]. These functions also refuse what would make a driver in C crash, and
-/// a [`Parameter::ReceiverWindow`] that exceeds [`Parameter::SocketRcvbuf`], which would leak a socket.
+/// The functions that add a resource or a destination check each value by itself, also one that only
+/// another use of the channel reads. Aeron ignores some mistakes silently, such as
+/// `control-mode=dynamc`, and the text behind the unit in `term-length=64kb`. These functions also
+/// refuse what would make a driver in C crash, and a [`Parameter::ReceiverWindow`] that exceeds
+/// [`Parameter::SocketRcvbuf`], which would leak a socket.
 ///
 /// The media driver checks the rest, and its text is in the error: whether values fit together, and
 /// whether hosts, interfaces, ports and tagged publications exist.
@@ -56,7 +57,6 @@ const MAX_LENGTH: usize = 4095;
 /// one warning (crate `log`). [`UncheckedChannel`] is added without a warning.
 /// - A key that Aeron does not know, but that is close to a known key. Other unknown keys give no
 ///   warning: [`unknown_parameters`](Self::unknown_parameters) returns all of them.
-/// - A value that is not valid, and that the driver does not refuse.
 /// - A value that no use of the channel reads: parameters of UDP in an IPC channel, and flow control
 ///   of a publication with one receiver. A valid value that only publications or only subscriptions
 ///   read gives no warning, because both can have the same channel.
@@ -162,7 +162,7 @@ impl ChannelUri {
         self.parameters.iter()
     }
 
-    /// Checks the values that a publication reads, each by itself.
+    /// Checks the channel as a publication's.
     ///
     /// # Errors
     /// The first value that is not valid, with the parameter's name and its range.
@@ -170,7 +170,7 @@ impl ChannelUri {
         ChannelUse::Publication.check(self)
     }
 
-    /// Checks the values that a subscription reads, each by itself.
+    /// Checks the channel as a subscription's.
     ///
     /// # Errors
     /// As for [`check_publication`](Self::check_publication).

@@ -36,7 +36,7 @@ macro_rules! typed {
         /// Parameters by type.
         ///
         /// Each getter returns `None` if the parameter is missing, and an error if its value is not
-        /// valid. Parsing does not check values, because not every resource reads them.
+        /// valid.
         impl ChannelUri {
             $(
                 #[doc = concat!("[`Parameter::", stringify!($parameter), "`].")]
@@ -70,16 +70,16 @@ typed! {
     term_id: TermId, i32, scan::int32, plain;
     term_offset: TermOffset, usize, offset, plain;
     ttl: Ttl, u8, byte, plain;
-    reliable: Reliable, bool, scan::flag, plain;
+    reliable: Reliable, bool, flag, plain;
     linger: Linger, Duration, scan::duration, scan::format_duration;
     congestion_control: CongestionControl, CongestionControl, CongestionControl::read, plain;
     group_tag: GroupTag, i64, integer, plain;
-    sparse: Sparse, bool, scan::flag, plain;
-    eos: Eos, bool, scan::flag, plain;
-    tether: Tether, bool, scan::flag, plain;
+    sparse: Sparse, bool, flag, plain;
+    eos: Eos, bool, flag, plain;
+    tether: Tether, bool, flag, plain;
     group: Group, Group, Group::read, plain;
-    rejoin: Rejoin, bool, scan::flag, plain;
-    spies_simulate_connection: SpiesSimulateConnection, bool, scan::flag, plain;
+    rejoin: Rejoin, bool, flag, plain;
+    spies_simulate_connection: SpiesSimulateConnection, bool, flag, plain;
     socket_sndbuf: SocketSndbuf, usize, size, write_size;
     socket_rcvbuf: SocketRcvbuf, usize, size, write_size;
     socket_tos: SocketTos, u8, byte, plain;
@@ -100,7 +100,7 @@ typed! {
     max_resend: MaxResend, u16, resends, plain;
     stream_id: StreamId, i32, scan::int32, plain;
     publication_window: PublicationWindow, usize, publication_window, write_size;
-    ats: Ats, bool, scan::flag, plain;
+    ats: Ats, bool, flag, plain;
 }
 
 /// Makes, for each line, `ChannelUri::name() -> Option<&str>` and `ChannelUriBuilder::name(text) ->
@@ -238,13 +238,9 @@ fn typed<T>(
         .transpose()
 }
 
-/// Reads the channel's own tag as `aeron_uri_parse_tag` does: an unsigned number, after which any
-/// text may follow.
-///
-/// The number wraps around to a signed number, and −1 stands for no tag. On Windows, C's `long` has
-/// 32 bits, so C accepts fewer numbers.
+/// Reads the channel's own tag. −1 stands for no tag, and C refuses it.
 fn channel_tag(text: &str) -> Option<i64> {
-    scan::unsigned_prefix(text, 10).map(|tag| tag as i64).filter(|&tag| tag != -1)
+    scan::int64(text, 10).filter(|&tag| tag != -1)
 }
 
 fn size(text: &str) -> Option<usize> {
@@ -265,10 +261,13 @@ fn publication_window(text: &str) -> Option<usize> {
     size(text).filter(|bytes| (64..=MAX_TERM_LENGTH / 2).contains(bytes))
 }
 
-/// Reads a number, after which any text may follow.
 fn offset(text: &str) -> Option<usize> {
-    let offset: usize = scan::unsigned_prefix(text, 0)?.try_into().ok()?;
+    let offset: usize = scan::int64(text, 0)?.try_into().ok()?;
     (offset <= MAX_TERM_LENGTH && offset % FRAME_ALIGNMENT == 0).then_some(offset)
+}
+
+fn flag(text: &str) -> Option<bool> {
+    text.parse().ok()
 }
 
 fn integer(text: &str) -> Option<i64> {

@@ -135,7 +135,7 @@ impl TimestampOffset {
     pub(super) fn read(text: &str) -> Option<Self> {
         match text {
             "reserved" => Some(Self::Reserved),
-            _ => scan::timestamp_offset(text).map(|offset| match offset {
+            _ => int32(text).map(|offset| match offset {
                 RESERVED_VALUE_OFFSET => Self::Reserved,
                 offset => Self::Bytes(offset),
             }),
@@ -253,43 +253,40 @@ impl fmt::Display for FlowControl {
 }
 
 impl FlowControl {
-    /// Mirrors `aeron_flow_control_parse_max_options` and `aeron_flow_control_parse_tagged_options`.
+    /// Reads the options of `aeron_flow_control_parse_max_options` and `aeron_flow_control_parse_tagged_options`, and
+    /// refuses the text that C ignores in them, such as `g:word`.
     pub(super) fn is_valid(text: &str) -> bool {
         // The text may end in a comma.
         let mut options = text.strip_suffix(',').unwrap_or(text).split(',');
         match options.next() {
-            Some("max") => options.all(|it| it.starts_with("max") || is_valid_multiple(it)),
-            Some("min" | "tagged") => options.all(is_valid_option),
+            Some("max") => options.all(is_valid_multiple),
+            Some("min" | "tagged") => options.all(|option| match option.split_once(':') {
+                Some(("g", group)) => is_valid_group(group),
+                Some(("t", timeout)) => scan::duration(timeout).is_some(),
+                _ => is_valid_multiple(option),
+            }),
             _ => false,
         }
     }
 }
 
-fn is_valid_option(option: &str) -> bool {
-    /// `AERON_FLOW_CONTROL_NUMBER_BUFFER_LEN`, with C's terminator.
-    const MAX_LENGTH: usize = 64;
-    match option.split_once(':') {
-        Some(("g" | "t", value)) if value.is_empty() || value.len() >= MAX_LENGTH => false,
-        Some(("g", group)) => is_valid_group(group),
-        Some(("t", timeout)) => scan::duration(timeout).is_some(),
-        _ => is_valid_multiple(option),
-    }
-}
-
-/// Checks a tag, a slash and a size, or only the tag or the size. C ignores a text without digits.
+/// Checks a tag, a slash and a size, or only the tag, or the slash and the size.
 fn is_valid_group(group: &str) -> bool {
-    let (tag, rest) = scan::integer_prefix(group).unwrap_or((None, group));
-    let has_digits = rest.len() < group.len();
-    match rest.strip_prefix('/') {
-        Some(size) => int64(size, 10).is_some_and(|size| (0..=i64::from(i32::MAX)).contains(&size)),
-        None => !has_digits || tag.is_some() && rest.is_empty(),
-    }
+    let is_tag = |text| int64(text, 10).is_some();
+    group.split_once('/').map_or_else(
+        || is_tag(group),
+        |(tag, size)| {
+            let size = int64(size, 10);
+            (tag.is_empty() || is_tag(tag))
+                && size.is_some_and(|size| (0..=i64::from(i32::MAX)).contains(&size))
+        },
+    )
 }
 
 /// Checks the maximum length of a retransmission, in receiver windows.
 fn is_valid_multiple(option: &str) -> bool {
-    let multiple = option.strip_prefix("rrwm:").and_then(scan::integer_prefix);
-    matches!(multiple, Some((Some(1..), _)))
+    let multiple = option.strip_prefix("rrwm:").and_then(|text| int64(text, 10));
+    multiple.is_some_and(|multiple| (1..=i64::from(i32::MAX)).contains(&multiple))
 }
 
 #[cfg(test)]
@@ -297,12 +294,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flow_control_is_read_as_in_c() {
+    fn flow_control_is_read_strictly() {
         #[rustfmt::skip]
         let valid = [
-            "max", "max,", "max,rrwm:4", "max,maximum", "min", "min,", "min,t:5s", "min,g:/3",
-            "min,g:/3,t:5s", "min,rrwm:2x", "tagged,g:7", "tagged,g:7/3,t:10ms", "tagged,g:-7",
-            "tagged,g:word", "tagged,g:99999999999999999999/3",
+            "max", "max,", "max,rrwm:4", "min", "min,", "min,t:5s", "min,g:/3", "min,g:3",
+            "min,g:/3,t:5s", "tagged,g:7", "tagged,g:7/3,t:10ms", "tagged,g:-7",
         ];
         for text in valid {
             assert!(FlowControl::is_valid(text), "{text}");
@@ -311,7 +307,7 @@ mod tests {
         let invalid = [
             "", ",", "maximum", "MAX", "max,g:7", "max,rrwm:0", "max,rrwm:", "min,,t:5s", "min,t:",
             "min,t:5m", "min,g:", "min,g:3/", "min,g:3x", "min,g:/-1", "min,g:/2147483648", "min,x",
-            "tagged,g:99999999999999999999",
+            "tagged,g:99999999999999999999", "max,maximum", "min,g:x", "min,rrwm:2x",
         ];
         for text in invalid {
             assert!(!FlowControl::is_valid(text), "{text}");
