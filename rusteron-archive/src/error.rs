@@ -448,9 +448,7 @@ impl fmt::Display for ArchiveError {
     }
 }
 
-rusteron_core::impl_debug!(
-    ArchiveError: kind(), code(), operation(), relevant_id(), correlation_id(), message()
-);
+rusteron_core::debug_as_display!(ArchiveError);
 
 impl std::error::Error for ArchiveError {}
 

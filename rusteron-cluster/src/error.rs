@@ -110,7 +110,7 @@ impl fmt::Display for ClusterError {
     }
 }
 
-rusteron_core::impl_debug!(ClusterError: kind(), message());
+rusteron_core::debug_as_display!(ClusterError);
 
 impl std::error::Error for ClusterError {}
 

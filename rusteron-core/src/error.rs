@@ -322,40 +322,45 @@ impl ErrorKind {
     }
 }
 
-/// Writes one line: the kind, then Aeron's description, then Aeron's number.
+/// Writes one line: the kind, then Aeron's description, then Aeron's number. `Debug` writes the same.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.kind())?;
         let mut last = "";
         for (index, line) in self.message().lines().enumerate() {
-            let text = without_origin(index == 0, self.code(), line);
+            let text = self.description(index == 0, line);
             if !text.is_empty() && text != last {
                 write!(f, ": {text}")?;
                 last = text;
             }
         }
+        const GENERIC: i32 = -(sys::AERON_ERROR_CODE_GENERIC_ERROR as i32);
         match self.code() {
-            0 => Ok(()),
+            0 | GENERIC => Ok(()),
             code => write!(f, " (Aeron error {code})"),
         }
     }
 }
 
-/// Returns a line of Aeron's text without `[function, file:line]`.
-///
-/// The result is empty for a first line `(code) summary`, which the other parts of a displayed
-/// error repeat. A first line with an OS error code other than the error's own is a cause, and
-/// stays. Later lines of this form are causes, too.
-fn without_origin(is_first: bool, code: i32, line: &str) -> &str {
-    let line = line.trim();
-    let is_cause = |number| number > 0 && number != code;
-    if is_first && numbered(line).is_some_and(|number| !is_cause(number)) {
-        return "";
-    }
-    match line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
-        Some((_, text)) => text.trim(),
-        None if line.starts_with('[') && line.ends_with(']') => "",
-        None => line,
+impl Error {
+    /// Returns a line of Aeron's text without `[function, file:line]`.
+    ///
+    /// The result is empty for what other parts of a displayed error say: a line `(code) summary`,
+    /// unless it is a cause of another kind than this error, and the C client's line above the driver's
+    /// text, `async_add_publication registration error`.
+    fn description<'a>(&self, is_first: bool, line: &'a str) -> &'a str {
+        let line = line.trim();
+        if let Some(number) = numbered(line) {
+            let is_of_kind = ErrorKind::from_code(number) == self.kind();
+            let is_repeated = is_of_kind || number == self.code() || is_first && number <= 0;
+            return if is_repeated { "" } else { line };
+        }
+        let text = match line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
+            Some((_, text)) => text.trim(),
+            None if line.starts_with('[') && line.ends_with(']') => "",
+            None => line,
+        };
+        if text.starts_with("async_") && text.ends_with(" registration error") { "" } else { text }
     }
 }
 
@@ -365,7 +370,7 @@ fn numbered(line: &str) -> Option<i32> {
     number.parse().ok()
 }
 
-crate::impl_debug!(Error: kind(), code(), message());
+crate::debug_as_display!(Error);
 
 impl std::error::Error for Error {}
 
@@ -411,17 +416,18 @@ mod tests {
 
     #[test]
     fn error_without_code_has_kind_of_cause() {
-        let text = "(-11) generic error, see message\n[poll, aeron_client.c:1] registration error\n\
+        let text = "(-11) generic error, see message\n\
+                    [poll, aeron_client.c:1] async_add_publication registration error\n\
                     (98) Address already in use\n[bind, aeron_udp.c:2] failed to bind";
         let error = Error::from_code(-11, text);
         assert_eq!(error.kind(), ErrorKind::Io(io::ErrorKind::AddrInUse));
-        let shown = error.to_string();
-        assert!(
-            shown.ends_with(
-                ": registration error: (98) Address already in use: failed to bind (Aeron error -11)"
-            ),
-            "{shown}"
+        assert_eq!(error.to_string(), "address in use: failed to bind");
+        let error = error.with_kind(ErrorKind::ChannelEndpoint);
+        assert_eq!(
+            error.to_string(),
+            "channel endpoint error: (98) Address already in use: failed to bind"
         );
+        assert_eq!(format!("{error:?}"), error.to_string());
         assert_eq!(Error::from_code(-11, "(-11) generic error").kind(), ErrorKind::Other);
     }
 
@@ -431,11 +437,7 @@ mod tests {
         let text = "(98) Address already in use\n[aeron_open_file, aeron_fileutil.c:1] x.logbuffer";
         let error = Error::from_callback(11, text.to_owned());
         assert_eq!(error.kind(), ErrorKind::Io(io::ErrorKind::AddrInUse));
-        let shown = error.to_string();
-        assert!(
-            shown.ends_with(": (98) Address already in use: x.logbuffer (Aeron error -11)"),
-            "{shown}"
-        );
+        assert_eq!(error.to_string(), "address in use: x.logbuffer");
     }
 
     #[test]

@@ -443,7 +443,7 @@ impl FromStr for IdleStrategyKind {
 }
 
 /// The error for a name that is not the name of an [`IdleStrategyKind`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct UnknownIdleStrategy {
     name: String,
 }
@@ -457,6 +457,8 @@ impl fmt::Display for UnknownIdleStrategy {
         Ok(())
     }
 }
+
+crate::debug_as_display!(UnknownIdleStrategy);
 
 impl std::error::Error for UnknownIdleStrategy {}
 

@@ -39,6 +39,19 @@ pub use nearest::nearest;
 pub use properties::{load_properties, load_properties_file};
 pub use version::{AERON_VERSION, AeronVersion};
 
+/// Implements `Debug` of errors as `Display`: Rust prints the error that `main` returns by its `Debug`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! debug_as_display {
+    ($($type:ty),+) => {
+        $(impl ::std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                ::std::fmt::Display::fmt(self, f)
+            }
+        })+
+    };
+}
+
 /// Implements `Debug` by some fields and methods of a type: `impl_debug!(Counter: id, value());`. Parameters of the
 /// implementation stand in brackets: `impl_debug!([T] Request<T>: id);`.
 #[doc(hidden)]

@@ -10,7 +10,7 @@ use rusteron_core::ffi::callback;
 use rusteron_core::idle::IdleStrategy;
 
 /// The reason why a wait with a deadline ended without its result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitError {
     /// The deadline has passed. The same call, with a later deadline, may succeed.
@@ -88,6 +88,8 @@ impl fmt::Display for WaitState {
         }
     }
 }
+
+rusteron_core::debug_as_display!(WaitError);
 
 impl std::error::Error for WaitError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {

@@ -379,7 +379,6 @@ impl ClusterClient {
 }
 
 /// Halves of different sessions, which cannot be joined.
-#[derive(Debug)]
 pub struct JoinError {
     /// The sending half of one session.
     pub ingress: Ingress,
@@ -397,6 +396,8 @@ impl fmt::Display for JoinError {
         )
     }
 }
+
+rusteron_core::debug_as_display!(JoinError);
 
 impl std::error::Error for JoinError {}
 

@@ -145,7 +145,7 @@ header! {
 }
 
 /// The reason why bytes are not the header of a mark file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum MarkFileError {
     /// The file ends within the header.
     Truncated {
@@ -196,6 +196,8 @@ impl fmt::Display for MarkFileError {
         }
     }
 }
+
+rusteron_core::debug_as_display!(MarkFileError);
 
 impl std::error::Error for MarkFileError {}
 

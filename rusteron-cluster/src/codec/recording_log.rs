@@ -57,7 +57,7 @@ pub enum RecordingLogEntryKind {
 }
 
 /// The reason why bytes are not a recording log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum RecordingLogError {
     /// The file ends within an entry.
     Truncated {
@@ -88,6 +88,8 @@ impl fmt::Display for RecordingLogError {
         }
     }
 }
+
+rusteron_core::debug_as_display!(RecordingLogError);
 
 impl std::error::Error for RecordingLogError {}
 

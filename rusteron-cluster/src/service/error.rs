@@ -25,7 +25,6 @@ pub type ServiceResult<T = ()> = Result<T, ServiceError>;
 /// assert!(matches!(parse(b"7"), Ok(7)));
 /// assert!(matches!(parse(b"x"), Err(ServiceError::Failed(_))));
 /// ```
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum ServiceError {
     /// The service failed. [`ErrorPolicy`] decides about the container.
@@ -48,6 +47,8 @@ impl<E: Error + Send + Sync + 'static> From<E> for ServiceError {
         Self::Failed(Box::new(error))
     }
 }
+
+rusteron_core::debug_as_display!(ServiceError);
 
 impl fmt::Display for ServiceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -76,7 +77,7 @@ pub enum ErrorPolicy {
 }
 
 /// The reason why a service container has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TerminationCause {
     /// The consensus module has ended its services.
@@ -165,6 +166,8 @@ impl fmt::Display for TerminationCause {
         }
     }
 }
+
+rusteron_core::debug_as_display!(TerminationCause);
 
 impl Error for TerminationCause {}
 

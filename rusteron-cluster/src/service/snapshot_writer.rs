@@ -29,7 +29,7 @@ pub(crate) trait SnapshotSink {
 }
 
 /// The reason why there is no snapshot.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) enum SnapshotError {
     /// The service's callback, the archive or the publication failed, with this text.
     Failed(String),
@@ -45,6 +45,8 @@ impl fmt::Display for SnapshotError {
         }
     }
 }
+
+rusteron_core::debug_as_display!(SnapshotError);
 
 impl std::error::Error for SnapshotError {}
 

@@ -120,10 +120,9 @@ impl fmt::Display for AgentError {
     }
 }
 
-crate::impl_debug!(AgentError: role(), cause(), suppressed());
+crate::debug_as_display!(AgentError, Boxed, RunnerError);
 
 /// An [`AgentError`] as a [`std::error::Error`].
-#[derive(Debug)]
 struct Boxed(AgentError);
 
 impl fmt::Display for Boxed {
@@ -160,7 +159,6 @@ pub enum ErrorAction {
 }
 
 /// The reason why an [`AgentRunner`](crate::agent::AgentRunner) did not end well.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum RunnerError {
     /// An error ended the agent, or the agent failed to close.

@@ -23,7 +23,7 @@ pub type Position = i64;
 ///     }
 /// }
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OfferError {
     /// No subscriber is connected. A subscriber may be about to connect.
@@ -135,6 +135,8 @@ impl fmt::Display for OfferError {
     }
 }
 
+crate::debug_as_display!(OfferError, PollError);
+
 impl std::error::Error for OfferError {}
 
 /// Allocates, so use this conversion only to leave a loop.
@@ -173,7 +175,7 @@ impl fmt::Display for BlockFault {
 }
 
 /// The reason why a poll could not look for messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PollError {
     /// A fatal error, such as a dead media driver, has closed the subscription's client.
