@@ -46,7 +46,7 @@ pub(crate) fn ingress_channel(
 }
 
 /// Returns whether an endpoint has no port, nor anything else than the letters of a name.
-fn is_name(endpoint: &str) -> bool {
+pub(crate) fn is_name(endpoint: &str) -> bool {
     let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     !endpoint.is_empty() && endpoint.chars().all(is_of_name)
 }

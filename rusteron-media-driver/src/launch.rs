@@ -327,9 +327,10 @@ fn explain(error: Error, dir: &Path, driver_timeout: Duration) -> Error {
         ));
     }
     let age = age.as_millis();
-    error
-        .with_kind(ErrorKind::ActiveDriver)
-        .with_line(&format!("process {pid}, whose last heartbeat is {age} ms old"))
+    error.with_kind(ErrorKind::ActiveDriver).with_line(&format!(
+        "process {pid} runs in it, and its last heartbeat is {age} ms old; use another directory, \
+             or end that process first"
+    ))
 }
 
 /// Finds a better kind than an invalid argument, which C reports if the directory of an ended

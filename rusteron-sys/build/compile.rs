@@ -18,6 +18,9 @@ use crate::source::{Features, Sources};
 use crate::target::Target;
 use crate::{AERON_VERSION, manifest_dir};
 
+const COMPILER_ADVICE: &str = "\nA C compiler is needed: install build-essential (Debian, Ubuntu), gcc (Fedora), build-base \
+     (Alpine) or Xcode's command line tools (macOS), or name one in the variable CC.";
+
 /// Extra flags for the C compiler, separated by white space, after all others.
 pub(crate) const C_FLAGS_VARIABLE: &str = "RUSTERON_CFLAGS";
 
@@ -71,7 +74,11 @@ impl Plan {
 
     #[cfg_attr(feature = "cmake", allow(dead_code))]
     pub(crate) fn compile(&self, features: Features, target: &Target) -> Result<(), String> {
-        let failed = |error| format!("compiling Aeron {AERON_VERSION} failed: {error}");
+        let failed = |error: cc::Error| {
+            let error = error.to_string();
+            let advice = if error.contains("failed to find tool") { COMPILER_ADVICE } else { "" };
+            format!("compiling Aeron {AERON_VERSION} failed: {error}{advice}")
+        };
         let mut build = self.builder(target);
         let mut unguarded = self.files.clone();
         unguarded.retain(|file| !INCLUDED.iter().any(|(included, _)| file.ends_with(included)));

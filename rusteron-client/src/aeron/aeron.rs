@@ -342,13 +342,14 @@ impl Aeron {
 
     /// Adds a counter, and waits for the media driver's confirmation.
     ///
-    /// The type id says what kind of counter it is; type ids below 1000 are Aeron's own. The key
+    /// The type id says what kind of counter it is; it is not negative, and type ids below 1000 are
+    /// Aeron's own. The key
     /// has at most [`Counter::MAX_KEY_LENGTH`] bytes and tells programs what the counter counts.
     /// The label has at most [`Counter::MAX_LABEL_LENGTH`] bytes and tells people. Java's tools
     /// read labels as US-ASCII. Blocks as [`add_publication`](Self::add_publication) does.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: key or label are too long;
+    /// - [`ErrorKind::InvalidArgument`]: the type id is negative, or key or label are too long;
     /// - [`ErrorKind::DriverTimeout`]: no answer in time;
     /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client;
     /// - [`ErrorKind::CalledFromConductor`]: called from a callback;
@@ -366,7 +367,7 @@ impl Aeron {
     /// Does not block, and can be called from callbacks of a client with a conductor thread.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: key or label are too long;
+    /// - [`ErrorKind::InvalidArgument`]: the type id is negative, or key or label are too long;
     /// - [`ErrorKind::BufferFull`]: too many commands are waiting;
     /// - [`ErrorKind::CalledFromConductor`]: called from a callback of a client without such a thread;
     /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client.

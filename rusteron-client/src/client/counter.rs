@@ -263,6 +263,10 @@ pub(crate) fn begin(
     label: &str,
     registration_id: Option<i64>,
 ) -> Result<Registration<Counter>> {
+    if type_id < 0 {
+        let text = format!("type_id={type_id}: must be from 0 to {}, your own from 1000", i32::MAX);
+        return Err(Error::new(ErrorKind::InvalidArgument, text));
+    }
     // The C driver truncates longer keys and labels, and the Java driver rejects them.
     check_length("key", key.len(), MAX_KEY_LENGTH)?;
     check_length("label", label.len(), MAX_LABEL_LENGTH)?;

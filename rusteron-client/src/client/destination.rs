@@ -11,9 +11,8 @@ use rusteron_sys as sys;
 
 use crate::client::Client;
 use crate::client::registration::{Pending, Request, wait_for};
-#[cfg(doc)]
-use rusteron_core::error::ErrorKind;
-use rusteron_core::error::Result;
+use rusteron_core::channel::{ChannelUri, Media, Parameter};
+use rusteron_core::error::{Error, ErrorKind, Result};
 use rusteron_core::ffi::{Fallible, SendPtr, last_error, wake};
 use rusteron_core::threads::SharedBetweenThreads;
 
@@ -57,7 +56,10 @@ pub struct DestinationRegistration {
 unsafe impl Sync for DestinationRegistration where for<'a> Self: SharedBetweenThreads<'a> {}
 
 impl DestinationRegistration {
-    /// Starts one of C's commands for the owner with this registration id.
+    /// Starts one of C's commands for the owner with this channel and registration id.
+    ///
+    /// Refuses other owners than those with manual control. The driver would call an owner over IPC
+    /// unknown, or not answer at all.
     ///
     /// The arguments of `command` are the address of the new structure's address, the client, and
     /// the owner.
@@ -67,9 +69,21 @@ impl DestinationRegistration {
     /// these arguments and others that it copies, and uses the owner for nothing else.
     pub(crate) unsafe fn begin<O>(
         client: &Arc<Client>,
+        channel: &str,
         (owner_type, owner_id): (sys::rusteron_destination_owner_t, i64),
         command: impl FnOnce(*mut *mut Request, *mut sys::aeron_t, *mut O) -> c_int,
     ) -> Result<Self> {
+        let has_destinations = |uri: ChannelUri| {
+            // With tags, the control mode can be another channel's.
+            uri.media() == Media::Udp
+                && (uri.get(Parameter::Tags).is_some()
+                    || uri.get(Parameter::ControlMode) == Some("manual"))
+        };
+        if channel.parse().is_ok_and(|uri| !has_destinations(uri)) {
+            let text =
+                format!("{channel}: has no destinations; they need aeron:udp?control-mode=manual");
+            return Err(Error::new(ErrorKind::InvalidChannel, text));
+        }
         let owner = Owner::new(owner_type, owner_id)?;
         // On failure C has not retained the owner.
         // SAFETY: by the contract.

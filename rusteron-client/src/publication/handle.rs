@@ -16,7 +16,9 @@ use crate::client::wait::{self, Refusal, WaitError};
 use crate::constants::PublicationConstants;
 use rusteron_core::channel::{AsChannel, ChannelUse};
 use rusteron_core::channel::{ChannelStatus, local_addresses};
-use rusteron_core::error::{Error, ErrorKind, OfferError, Position, Result};
+#[cfg(doc)]
+use rusteron_core::error::ErrorKind;
+use rusteron_core::error::{OfferError, Position, Result};
 use rusteron_core::ffi::callback::{self, Notification, notify};
 use rusteron_core::ffi::{Fallible, ForkGuard};
 use rusteron_core::idle::IdleStrategy;
@@ -309,9 +311,9 @@ impl PublicationHandle {
     /// at most for twice the driver timeout.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidChannel`]: the destination is not valid; the text names the parameter;
-    /// - others that the media driver reports, with its text, also for a publication whose channel
-    ///   takes no destinations;
+    /// - [`ErrorKind::InvalidChannel`]: the destination is not valid, or the publication's channel is
+    ///   without `control-mode=manual`;
+    /// - others that the media driver reports, with its text;
     /// - [`ErrorKind::DriverTimeout`]: no answer in time;
     /// - [`ErrorKind::BufferFull`]: too many commands are waiting;
     /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client;
@@ -412,9 +414,7 @@ impl PublicationHandle {
     /// Starts removing the destination with this registration id. Poll or await the result.
     ///
     /// # Errors
-    /// As for [`async_add_destination`](Self::async_add_destination);
-    /// [`ErrorKind::InvalidChannel`] for a publication over IPC, to which the media driver would not
-    /// answer.
+    /// As for [`async_add_destination`](Self::async_add_destination).
     ///
     /// Corresponds to `aeron_publication_async_remove_destination_by_id`, and to
     /// `aeron_exclusive_publication_async_remove_destination_by_id`.
@@ -423,13 +423,6 @@ impl PublicationHandle {
         &self,
         registration_id: i64,
     ) -> Result<DestinationRegistration> {
-        if self.channel().starts_with("aeron:ipc") {
-            // The driver does not answer, not even with an error.
-            return Err(Error::new(
-                ErrorKind::InvalidChannel,
-                "a publication over IPC has no destinations",
-            ));
-        }
         // SAFETY: C's function for publications.
         unsafe {
             self.destination(|request, client, owner| {
@@ -459,7 +452,7 @@ impl PublicationHandle {
         let owner_type = sys::rusteron_destination_owner_enum_RUSTERON_OWNER_PUBLICATION;
         let owner = (owner_type, self.registration_id());
         // SAFETY: by the contract.
-        unsafe { DestinationRegistration::begin(&self.client, owner, command) }
+        unsafe { DestinationRegistration::begin(&self.client, self.channel(), owner, command) }
     }
 
     pub(crate) fn client(&self) -> &Arc<Client> {

@@ -29,7 +29,8 @@ impl Subscription {
     /// at most for twice the driver timeout.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidChannel`](crate::ErrorKind::InvalidChannel): the channel is not valid; the
+    /// - [`ErrorKind::InvalidChannel`](crate::ErrorKind::InvalidChannel): the channel is not valid, or the
+    ///   subscription's is without `control-mode=manual`; the
     ///   text names the parameter;
     /// - the errors of [`DestinationRegistration::poll`];
     /// - [`ErrorKind::CalledFromConductor`](crate::ErrorKind::CalledFromConductor): called from a
@@ -51,7 +52,8 @@ impl Subscription {
     /// Does not block, and can be called from callbacks of a client with a conductor thread.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidChannel`](crate::ErrorKind::InvalidChannel): the channel is not valid;
+    /// - [`ErrorKind::InvalidChannel`](crate::ErrorKind::InvalidChannel): the channel is not valid, or the
+    ///   subscription's is without `control-mode=manual`;
     /// - [`ErrorKind::CalledFromConductor`](crate::ErrorKind::CalledFromConductor): called from a
     ///   callback of a client without such a thread;
     /// - [`ErrorKind::BufferFull`](crate::ErrorKind::BufferFull): too many commands are waiting;
@@ -130,9 +132,12 @@ impl Subscription {
         let owner = (owner_type, self.registration_id());
         // SAFETY: the function is one of C's for destinations of subscriptions, and copies the channel.
         unsafe {
-            DestinationRegistration::begin(self.client(), owner, |request, client, owner| {
-                command(request, client, owner, channel.as_ptr())
-            })
+            DestinationRegistration::begin(
+                self.client(),
+                self.channel(),
+                owner,
+                |request, client, owner| command(request, client, owner, channel.as_ptr()),
+            )
         }
     }
 

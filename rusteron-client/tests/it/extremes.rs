@@ -27,6 +27,11 @@ fn extreme_numbers_are_answers_or_errors() {
         ));
         let error = added.remove_destination_by_id(i64::from(stream_id)).expect_err("it has none");
         assert_eq!(error.kind(), ErrorKind::InvalidChannel, "{error:?}");
+        if stream_id < 0 {
+            let error = aeron.add_counter(stream_id, &[], "").expect_err("negative");
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+            continue;
+        }
         let counter = aeron.add_counter(stream_id, &[], "").expect("any number");
         let fixed =
             aeron.add_static_counter(stream_id, &[], "", i64::from(stream_id)).expect("any");

@@ -54,6 +54,7 @@ mod faults {
     mod killed_claimers;
     #[cfg(unix)]
     mod killed_publishers;
+    mod mistakes;
     mod stopped_clients;
 }
 mod handle_lifetimes;

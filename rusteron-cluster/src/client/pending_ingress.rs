@@ -5,7 +5,7 @@ use rusteron_client::{
 };
 
 use crate::client::context::ClusterContext;
-use crate::stream::poll_or_request;
+use crate::stream::{is_name, is_temporary, poll_or_request};
 
 /// The stream and kind of publications to the cluster.
 #[derive(Debug)]
@@ -34,8 +34,27 @@ pub(crate) struct PendingIngress {
 impl PendingIngress {
     /// Requests the publication if necessary. Returns whether it has been added.
     ///
-    /// The channel was checked when it was made.
+    /// The channel was checked when it was made. If its endpoint is a name without a port that the
+    /// media driver does not know, the error says what is missing.
     pub(crate) fn poll(
+        &mut self,
+        aeron: &Aeron,
+        channel: &str,
+        stream: &IngressStream,
+    ) -> Result<bool, Error> {
+        self.poll_checked(aeron, channel, stream).map_err(|error| {
+            let endpoint = channel.rsplit("endpoint=").next().unwrap_or_default();
+            match is_name(endpoint) && !is_temporary(&error) {
+                true => error.with_line(&format!(
+                    "endpoint={endpoint}: the port is missing, as in {endpoint}:9002, and no name resolver of the \
+                     media driver adds one"
+                )),
+                false => error,
+            }
+        })
+    }
+
+    fn poll_checked(
         &mut self,
         aeron: &Aeron,
         channel: &str,

@@ -77,7 +77,7 @@ pub enum ErrorPolicy {
 }
 
 /// The reason why a service container has ended.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TerminationCause {
     /// The consensus module has ended its services.
@@ -166,8 +166,6 @@ impl fmt::Display for TerminationCause {
         }
     }
 }
-
-rusteron_core::debug_as_display!(TerminationCause);
 
 impl Error for TerminationCause {}
 

@@ -107,6 +107,9 @@ fn unknown_host_of_all_members_ends_attempt() {
     let error = ClusterClient::connect(&aeron, context).unwrap_err();
     assert!(matches!(error.kind(), ClusterErrorKind::Client(_)), "{error:?}");
     assert!(error.message().contains("no-such-host"), "{error}");
+    assert_eq!(format!("{error:?}"), error.to_string());
+    let error = ClusterClient::connect(&aeron, members("0=localhost")).unwrap_err();
+    assert!(error.message().contains("endpoint=localhost: the port is missing"), "{error}");
 }
 
 #[test]

@@ -57,8 +57,8 @@ fn followers_answers_go_nowhere() {
     harness.join(2, 256).expect("joined");
     harness.events();
     harness.say(320, b"answer").expect("handled");
-    let answers =
-        "[(5, Err(NotSent(NotConnected)), false), (9, Err(NotSent(NotConnected)), false)]";
+    let answers = "[(5, Err(NotSent(no subscriber is connected)), false), \
+         (9, Err(NotSent(no subscriber is connected)), false)]";
     assert_eq!(harness.events()[1], answers);
 }
 
