@@ -189,6 +189,8 @@
 //! # }
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod aeron;
 mod client;
 mod conductor_agent;
@@ -200,6 +202,7 @@ mod publication;
 pub mod raw_client;
 mod reconnect;
 mod subscription;
+mod tasks;
 
 pub use aeron::{Aeron, AsyncConnect};
 pub use client::{
@@ -240,3 +243,4 @@ pub use subscription::{
     Action, FragmentAssembler, Header, Image, ImageFragmentAssembler, ImageInfo, Images, Messages,
     Subscription, SubscriptionBuilder,
 };
+pub use tasks::{AgentEnded, PublicationAgent, SubscriptionAgent, TaskReceiver, TaskSender};

@@ -90,4 +90,5 @@ mod subscription {
         mod refused;
     }
 }
+mod tasks;
 mod thread_traits;

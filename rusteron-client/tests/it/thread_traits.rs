@@ -74,6 +74,11 @@ fn each_type_has_its_thread_traits() {
         DestinationRegistration: "Send",
         AsyncConnect: "Send Sync UnwindSafe RefUnwindSafe",
         Reconnect<Subscription>: "Send",
+        SubscriptionAgent<u8, fn(&[u8], &Header<'_>) -> u8>: "Send",
+        PublicationAgent<ExclusivePublication, Vec<u8>>: "Send",
+        TaskReceiver<u8>: "Send Sync UnwindSafe RefUnwindSafe",
+        TaskSender<u8>: "Send Sync UnwindSafe RefUnwindSafe",
+        AgentEnded: "Send Sync Clone UnwindSafe RefUnwindSafe",
         ConductorAgent: "Send Sync",
         // Agents of the user's own, and what ends them.
         agent::AgentRunner: "Send Sync",
