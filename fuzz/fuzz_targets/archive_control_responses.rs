@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use rusteron_archive::{
-    Archive, ArchiveContext, CredentialsSupplier, PersistentSubscription, PersistentSubscriptionContext,
-    SourceLocation,
+    Archive, ArchiveContext, CredentialsSupplier, PersistentSubscription,
+    PersistentSubscriptionContext, SourceLocation,
 };
 use rusteron_client::{Aeron, ExclusivePublication, Registration, Subscription};
 use rusteron_fuzz::archive_messages;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use rusteron_client::{AnyIdleStrategy, Backoff, IdleStrategyKind};
-use rusteron_media_driver::{Context as DriverContext, ThreadingMode};
+use rusteron_media_driver::{DriverContext, ThreadingMode};
 
 use super::comparison::{Case, Comparison};
 use crate::command_line::choice::Transport;

@@ -27,7 +27,7 @@ fn accepts_every_kind_and_keeps_texts() {
     let subscription = aeron.add_subscription(Cow::Borrowed("aeron:ipc"), 1004).expect("a text");
     drop(aeron.add_publication(subscription.channel(), 1004).expect("another one's channel"));
     drop(aeron.add_publication(Box::<str>::from("aeron:ipc"), 1004).expect("a text in a box"));
-    drop(aeron.add_publication(&Arc::<str>::from("aeron:ipc"), 1004).expect("a shared text"));
+    drop(aeron.add_publication(Arc::<str>::from("aeron:ipc"), 1004).expect("a shared text"));
     drop(aeron.add_publication(c"aeron:ipc", 1004).expect("C's text"));
     drop(aeron.add_publication(CString::from(c"aeron:ipc"), 1004).expect("C's text, owned"));
     drop(aeron.add_publication(ChannelUri::ipc().mtu(8192), 1004).expect("a builder"));

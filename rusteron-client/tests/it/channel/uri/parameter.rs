@@ -45,8 +45,10 @@ const ALL: Readers = Readers {
 const UDP: Readers = Readers { ipc_publication: false, ipc_subscription: false, ..ALL };
 const NOBODY: Readers = Readers { udp_publication: false, udp_subscription: false, ..UDP };
 
+type Values = &'static [&'static str];
+
 /// Parameters one at a time: the parts that read them, valid values, values that only the client refuses, invalid values.
-const SINGLE: &[(&str, Readers, &[&str], &[&str], &[&str])] = &[
+const SINGLE: &[(&str, Readers, Values, Values, Values)] = &[
     (
         "mtu",
         PUBLICATIONS,
