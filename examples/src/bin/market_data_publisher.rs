@@ -15,7 +15,7 @@ const INTERVAL: Duration = Duration::from_millis(10);
 
 fn main() -> Result<(), Box<dyn Error>> {
     let address = env::args().nth(1).unwrap_or_else(|| "localhost:40456".to_owned());
-    // Subscribers announce themselves at the address. A slow one loses quotes and holds up nobody.
+    // Subscribers announce themselves at the address. A slow subscriber loses quotes, and the publisher goes on.
     let channel = format!("aeron:udp?control-mode=dynamic|control={address}");
     let open = move |aeron: &Aeron| aeron.add_exclusive_publication(&channel, STREAM_ID);
     let mut quotes = Reconnect::new(Context::new, open).on_change(|change| match change {
