@@ -55,6 +55,40 @@ fn take_over<T>(counter_id: i32, mut add: impl FnMut() -> (T, i32)) -> T {
     })
 }
 
+/// Adds a subscription whose image's position has the counter, whatever other counters a subscription takes.
+fn take_over_position(
+    driver: &MediaDriver,
+    aeron: &Aeron,
+    counter_id: i32,
+    channel: &str,
+    stream_id: i32,
+) -> Subscription {
+    let mut held = Vec::new();
+    for before in 0..8 {
+        // The driver reuses ids in the order in which they were freed. Once counters have all free ids, it takes
+        // those of `before` counters first, and then the one.
+        let mut counters: Vec<_> = (0..64)
+            .map(|_| aeron.add_counter(1001, b"", "of a freed id").expect("a counter"))
+            .collect();
+        let index = counters.iter().position(|counter| counter.counter_id() == counter_id);
+        let holder = counters.swap_remove(index.expect("the id is among the free ones"));
+        for counter in counters.drain(..before).chain([holder]) {
+            let id = counter.counter_id();
+            drop(counter);
+            await_reclaimed(driver, id);
+        }
+        held.extend(counters);
+
+        let mut subscription = aeron.add_subscription(channel, stream_id).expect("a subscription");
+        if position_id(&mut subscription) == counter_id {
+            return subscription;
+        }
+        drop(subscription);
+        await_reclaimed(driver, counter_id);
+    }
+    panic!("a subscription does not give its image's position the counter {counter_id}");
+}
+
 fn unexpected(message: &[u8]) -> ! {
     panic!("an old message: {message:?}")
 }
@@ -99,11 +133,7 @@ fn stopped_subscriber() -> (Stopped, Subscription) {
     assert_eq!(receive(&mut subscription, 4).len(), 4);
 
     await_reclaimed(&driver, id);
-    let other = take_over(id, || {
-        let mut other = aeron.add_subscription(SHORT_TERMS, 1001).expect("a subscription");
-        let id = position_id(&mut other);
-        (other, id)
-    });
+    let other = take_over_position(&driver, &aeron, id, SHORT_TERMS, 1001);
     (Stopped { driver, aeron, stopped, subscription, publication }, other)
 }
 
@@ -228,12 +258,7 @@ fn reused_position_is_not_moved() {
     await_that("the message", || {
         let handler = |_: &[u8], _: &Header<'_>| {
             await_reclaimed(&driver, id);
-            let taken = take_over(id, || {
-                let mut other = aeron.add_subscription("aeron:ipc", 1002).expect("a subscription");
-                let id = position_id(&mut other);
-                (other, id)
-            });
-            other = Some(taken);
+            other = Some(take_over_position(&driver, &aeron, id, "aeron:ipc", 1002));
         };
         subscription.poll(handler, 10).is_ok_and(|count| count > 0)
     });
