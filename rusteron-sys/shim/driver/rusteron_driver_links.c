@@ -170,7 +170,9 @@ void rusteron_driver_links_on_command(
     {
         id = ((const aeron_remove_subscription_command_t *)command)->registration_id;
     }
-    else if (AERON_COMMAND_REMOVE_PUBLICATION == type_id && length >= sizeof(aeron_remove_publication_command_t))
+    /* Older clients send no flags, as the conductor allows. */
+    else if (
+        AERON_COMMAND_REMOVE_PUBLICATION == type_id && length >= offsetof(aeron_remove_publication_command_t, flags))
     {
         id = ((const aeron_remove_publication_command_t *)command)->registration_id;
     }
