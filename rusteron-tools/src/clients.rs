@@ -22,7 +22,8 @@ use crate::{text, watch};
 struct Clients {
     driver: DriverStatus,
     clients: Vec<Client>,
-    /// The publications whose client has gone: a client that the driver does not name shares them.
+    /// The publications whose client has gone. The driver keeps them until they have lingered, or for a client that it
+    /// does not name.
     publications_without_client: Vec<Publication>,
 }
 
@@ -294,7 +295,9 @@ impl Report for Clients {
     fn body(&self) -> Vec<String> {
         let mut lines: Vec<_> = self.clients.iter().flat_map(Client::lines).collect();
         if !self.publications_without_client.is_empty() {
-            lines.push("added by a client that has gone and another that is not known:".to_owned());
+            let title = "the client has gone; the driver keeps the publication until it has lingered, or for a client \
+                         that it does not name:";
+            lines.push(title.to_owned());
             lines.extend(self.publications_without_client.iter().map(Publication::line));
         }
         lines

@@ -169,6 +169,25 @@ fn shared_publication_has_all_its_clients() {
     await_client(dir, &second, |client| array(client, "publications").is_empty());
 }
 
+#[test]
+fn lingering_publication_is_without_client() {
+    let driver = launch();
+    let dir = driver.aeron_dir();
+    let aeron = connect_as(dir, "short");
+    let publication = aeron.add_publication(udp_channel(), STREAM_ID).expect("a publication");
+    let id = publication.registration_id();
+    await_client(dir, &aeron, |client| array(client, "publications").len() == 1);
+    assert!(!text(dir, &["clients"]).contains("has lingered"));
+    drop((publication, aeron));
+    // The driver keeps it for 5 s.
+    let is_listed = |report: &Value| {
+        let listed = array(report, "publications_without_client");
+        listed.iter().any(|one| one["registration_id"] == id)
+    };
+    await_that("its client's end", || is_listed(&json(dir, &["clients"])));
+    await_that("its own end", || !is_listed(&json(dir, &["clients"])));
+}
+
 /// The channel of a publication, and the channel of its subscriptions.
 fn channels_of_same_stream() -> Vec<(String, String)> {
     let [port, control, endpoint] = [(); 3].map(|()| free_port());
