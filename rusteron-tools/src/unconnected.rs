@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusteron_client::{
-    ChannelUri, ControlMode, CounterSnapshot, CountersReader, Media, Parameter, PositionKind,
-    SessionId, StreamPositions,
+    ChannelUri, CncFile, ControlMode, CounterSnapshot, CountersReader, Media, Parameter,
+    PositionKind, SessionId, StreamPositions,
 };
 use serde::Serialize;
 
@@ -43,7 +44,8 @@ pub(crate) fn find(
     }
     let mut publications = publications(streams, None);
     for sibling in siblings(dir) {
-        let Ok(Some(cnc)) = sibling.find() else { continue };
+        // One look: a directory may have an incomplete file for ever, and each wait would delay the report.
+        let Ok(cnc) = CncFile::read(&sibling.path, Duration::ZERO) else { continue };
         if sibling.status(Some(&cnc)).state == DriverState::Alive {
             let streams = cnc.counters().stream_positions();
             publications.extend(self::publications(&streams, Some(&sibling.path)));
