@@ -13,7 +13,8 @@ use crate::failure::Failure;
 use crate::metrics;
 use crate::watch;
 
-/// Connections that are served at a time. A further one takes the place of the oldest idle one.
+/// Connections that are served at a time. A further one takes the place of the oldest idle one or, if none
+/// is idle, of the oldest.
 const MAX_CONNECTIONS: usize = 16;
 /// The same for one address.
 const MAX_CONNECTIONS_OF_PEER: usize = 4;
