@@ -21,6 +21,8 @@ pub(crate) struct CncCopy {
 
 /// `AERON_CNC_VERSION_AND_META_DATA_LENGTH`.
 const HEADER_LENGTH: usize = 128;
+/// `AERON_COUNTERS_VALUES_BUFFER_LENGTH_MAX`. The metadata have four times the length of the values.
+const MAX_COUNTER_VALUES_LENGTH: i32 = 500 << 20;
 /// The major version of the layout that this crate reads.
 const MAJOR: u8 = 0;
 
@@ -55,6 +57,10 @@ impl CncCopy {
             let text = format!("{path}: CnC version not compatible: file={major}.{minor}.{patch}");
             return Err(Error::new(ErrorKind::IncompatibleDriver, text));
         }
+        if let Some(excess) = excess(&constants) {
+            let text = format!("{}: no CnC file of a driver: {excess}", path.display());
+            return Err(Error::new(ErrorKind::IncompatibleDriver, text));
+        }
         Self::read_buffers(file, constants).or_else(failed)
     }
 
@@ -62,12 +68,15 @@ impl CncCopy {
         let Some([to_driver, to_clients, metadata, values, errors]) = lengths(&constants) else {
             return Ok(None);
         };
-        let start = (HEADER_LENGTH + to_driver + to_clients) as u64;
-        let length = metadata + values + errors;
+        // The sums of a few 32-bit lengths fit 64 bits, but not the addresses of each machine.
+        let sum = |lengths: &[usize]| lengths.iter().map(|length| *length as u64).sum::<u64>();
+        let start = sum(&[HEADER_LENGTH, to_driver, to_clients]);
+        let length = sum(&[metadata, values, errors]);
         // A length beyond the end would reserve memory for nothing.
-        if file.metadata()?.len() < start + length as u64 {
+        if file.metadata()?.len() < start + length {
             return Ok(None);
         }
+        let length = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let mut words = Vec::new();
         words.try_reserve_exact(length.div_ceil(8))?;
         words.resize(length.div_ceil(8), 0_u64);
@@ -116,6 +125,19 @@ fn constants(header: &[u8]) -> Option<CncConstants> {
         pid: i64_at(header, 40)?,
         file_page_size: i32_at(header, 48)?,
     })
+}
+
+/// Returns which length exceeds what a driver can have. A sparse file can have the length in fact, and a copy of it would
+/// take that much memory.
+fn excess(constants: &CncConstants) -> Option<String> {
+    let CncConstants { counter_metadata_buffer_length, counter_values_buffer_length, .. } =
+        constants;
+    let lengths = [
+        ("metadata", *counter_metadata_buffer_length, 4 * MAX_COUNTER_VALUES_LENGTH),
+        ("values", *counter_values_buffer_length, MAX_COUNTER_VALUES_LENGTH),
+    ];
+    let (name, length, max) = lengths.into_iter().find(|(_, length, max)| length > max)?;
+    Some(format!("counter {name} of {length} bytes: at most {max} in Aeron"))
 }
 
 /// Returns the lengths of the buffers, in the order of the file. `None` if one is negative.

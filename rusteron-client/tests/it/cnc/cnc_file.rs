@@ -289,6 +289,24 @@ fn wrong_file_is_incompatible() {
 }
 
 #[test]
+fn excessive_lengths_are_not_copied() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (most, kilobyte) = (500 << 20, 1024);
+    for (metadata, values, name) in
+        [(i32::MAX, kilobyte, "counter metadata"), (4 * most, most + 1, "counter values")]
+    {
+        let words = [version(0, 2, 0), kilobyte, kilobyte, metadata, values, i32::MAX];
+        cnc_file(dir.path(), &words, 64 * 1024);
+        let file = fs::OpenOptions::new().write(true).open(dir.path().join(CNC_FILE));
+        // Sparse.
+        file.and_then(|file| file.set_len(6 << 30)).expect("the file");
+        let error = CncFile::read(dir.path(), SHORT).expect_err("too long");
+        assert_eq!(error.kind(), ErrorKind::IncompatibleDriver, "{error:?}");
+        assert!(error.message().contains(name), "{error:?}");
+    }
+}
+
+#[test]
 fn incomplete_file_times_out() {
     let dir = tempfile::tempdir().expect("a directory");
     let mebibyte = 1 << 20;
