@@ -72,7 +72,11 @@ macro_rules! settings {
                         $crate::settings::invalid($name, &value, &accepted)
                     })?;
                 })?)+
-                $($(($check)(stringify!($get), &context.$get)?;)?)+
+                $(
+                    // Aeron's defaults pass their checks, so a refused value is the variable's.
+                    let _name = [$($name,)? stringify!($get)][0];
+                    $(($check)(_name, &context.$get)?;)?
+                )+
                 Ok(context)
             }
 

@@ -260,6 +260,8 @@ mod tests {
             ("AERON_CLUSTER_EGRESS_STREAM_ID", "2147483648"),
             ("AERON_CLUSTER_INGRESS_ENDPOINTS", "localhost:1"),
             ("AERON_CLUSTER_MESSAGE_TIMEOUT", "5m"),
+            ("AERON_CLUSTER_MESSAGE_TIMEOUT", "0"),
+            ("AERON_CLUSTER_EGRESS_CHANNEL", "udp"),
         ] {
             let variable = |asked: &str| (asked == name).then(|| value.into());
             let error = ClusterContext::from_variables(variable).unwrap_err();
