@@ -401,15 +401,38 @@ impl From<Error> for ArchiveError {
     }
 }
 
-/// For closures of [`Reconnect`](rusteron_client::Reconnect). An error of the archive gets the kind
-/// [`ErrorKind::Archive`] and the code 0.
+/// For closures of [`Reconnect`](rusteron_client::Reconnect). An error of the archive gets the code 0 and the kind
+/// [`ErrorKind::Archive`], which is transient, or a kind that is not if the same request would fail alike:
+/// [`ErrorKind::InvalidArgument`] for credentials, ids and positions, [`ErrorKind::NotSupported`] for requests that the
+/// archive refuses, and [`ErrorKind::IllegalState`] for calls in a callback.
 impl From<ArchiveError> for Error {
     fn from(error: ArchiveError) -> Self {
         let kind = match error.kind() {
             ArchiveErrorKind::Client(kind) => kind,
-            ArchiveErrorKind::InvalidArgument => ErrorKind::InvalidArgument,
+            ArchiveErrorKind::InvalidArgument
+            | ArchiveErrorKind::AuthenticationRejected
+            | ArchiveErrorKind::UnknownRecording
+            | ArchiveErrorKind::UnknownReplay
+            | ArchiveErrorKind::UnknownReplication
+            | ArchiveErrorKind::UnknownSubscription
+            | ArchiveErrorKind::InvalidExtension
+            | ArchiveErrorKind::InvalidPosition => ErrorKind::InvalidArgument,
+            ArchiveErrorKind::Refused
+            | ArchiveErrorKind::UnauthorisedAction
+            | ArchiveErrorKind::IncompatibleVersion => ErrorKind::NotSupported,
+            ArchiveErrorKind::Reentrant => ErrorKind::IllegalState,
             ArchiveErrorKind::BackPressured => ErrorKind::BackPressured,
-            _ => ErrorKind::Archive,
+            ArchiveErrorKind::ActiveListing
+            | ArchiveErrorKind::ActiveRecording
+            | ArchiveErrorKind::ActiveSubscription
+            | ArchiveErrorKind::MaxReplays
+            | ArchiveErrorKind::MaxRecordings
+            | ArchiveErrorKind::StorageSpace
+            | ArchiveErrorKind::ReplicationConnectionFailure
+            | ArchiveErrorKind::EmptyRecording
+            | ArchiveErrorKind::MalformedMessage
+            | ArchiveErrorKind::NotConnected
+            | ArchiveErrorKind::Timeout => ErrorKind::Archive,
         };
         let text = error.to_string();
         let text = text.strip_prefix(&format!("{kind}: ")).unwrap_or(&text);
@@ -475,6 +498,46 @@ mod tests {
         assert!(lost.is_transient() && !lost.is_retryable());
         let busy = ArchiveError::new(ArchiveErrorKind::BackPressured, "test", "");
         assert!(Error::from(busy).is_retryable());
+    }
+
+    #[test]
+    fn permanent_errors_are_not_transient() {
+        use ArchiveErrorKind::*;
+        let permanent = [
+            InvalidArgument,
+            AuthenticationRejected,
+            UnknownRecording,
+            UnknownReplay,
+            UnknownReplication,
+            UnknownSubscription,
+            InvalidExtension,
+            InvalidPosition,
+            Refused,
+            UnauthorisedAction,
+            IncompatibleVersion,
+            Reentrant,
+        ];
+        let transient = [
+            ActiveListing,
+            ActiveRecording,
+            ActiveSubscription,
+            MaxReplays,
+            MaxRecordings,
+            StorageSpace,
+            ReplicationConnectionFailure,
+            EmptyRecording,
+            MalformedMessage,
+            NotConnected,
+            BackPressured,
+            Timeout,
+        ];
+        let permanent = permanent.map(|kind| (kind, false));
+        for (kind, is_transient) in permanent.into_iter().chain(transient.map(|kind| (kind, true)))
+        {
+            let error = Error::from(ArchiveError::new(kind, "it", "the text"));
+            assert_eq!(error.is_transient(), is_transient, "{kind:?}");
+            assert!(error.message().ends_with("the text"), "{error}");
+        }
     }
 
     #[test]

@@ -121,14 +121,24 @@ impl From<Error> for ClusterError {
 }
 
 /// For closures of [`Reconnect`](rusteron_client::Reconnect). An error of the cluster gets the kind
-/// [`ErrorKind::Other`].
+/// [`ErrorKind::Other`], which is transient, or [`ErrorKind::InvalidArgument`] if an attempt with the same credentials
+/// and files would fail alike.
 impl From<ClusterError> for Error {
     fn from(error: ClusterError) -> Self {
         let kind = match error.kind() {
             ClusterErrorKind::Client(kind) => kind,
-            ClusterErrorKind::InvalidArgument => ErrorKind::InvalidArgument,
             ClusterErrorKind::Io(kind) => ErrorKind::Io(kind),
-            _ => ErrorKind::Other,
+            ClusterErrorKind::InvalidArgument
+            | ClusterErrorKind::AuthenticationRejected
+            | ClusterErrorKind::InvalidMarkFile
+            | ClusterErrorKind::InvalidRecording
+            | ClusterErrorKind::ServiceFailed => ErrorKind::InvalidArgument,
+            // The session limit is one of the reasons for a rejected session, and passes.
+            ClusterErrorKind::Timeout
+            | ClusterErrorKind::Rejected
+            | ClusterErrorKind::ConnectionLost
+            | ClusterErrorKind::Closed
+            | ClusterErrorKind::ActiveMarkFile => ErrorKind::Other,
         };
         let text = error.to_string();
         Self::new(kind, text.strip_prefix(&format!("{kind}: ")).unwrap_or(&text))
@@ -160,5 +170,26 @@ mod tests {
         assert!(!Error::from(ClusterError::invalid("")).is_transient());
         let lost = Error::from(ClusterError::new(ClusterErrorKind::ConnectionLost, ""));
         assert!(lost.is_transient() && !lost.is_retryable());
+    }
+
+    #[test]
+    fn permanent_errors_are_not_transient() {
+        use ClusterErrorKind::*;
+        let permanent = [
+            InvalidArgument,
+            AuthenticationRejected,
+            InvalidMarkFile,
+            InvalidRecording,
+            ServiceFailed,
+            Io(std::io::ErrorKind::PermissionDenied),
+        ];
+        let transient = [Timeout, Rejected, ConnectionLost, Closed, ActiveMarkFile];
+        let permanent = permanent.map(|kind| (kind, false));
+        for (kind, is_transient) in permanent.into_iter().chain(transient.map(|kind| (kind, true)))
+        {
+            let error = Error::from(ClusterError::new(kind, "the text"));
+            assert_eq!(error.is_transient(), is_transient, "{kind:?}");
+            assert!(error.message().ends_with("the text"), "{error}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use rusteron_archive::{ArchiveError, ArchiveErrorKind};
+use rusteron_archive::ArchiveError;
 use rusteron_client::{Error, ErrorKind};
 
 use crate::exit;
@@ -62,13 +62,7 @@ fn class_of(kind: ErrorKind) -> &'static str {
 pub(crate) fn archive(error: ArchiveError) -> PyErr {
     let kind = format!("{:?}", error.kind());
     let raised = exception("ArchiveError", &error.to_string(), &kind, error.code());
-    let is_transient = match error.kind() {
-        ArchiveErrorKind::Client(kind) => kind.is_transient(),
-        ArchiveErrorKind::NotConnected
-        | ArchiveErrorKind::BackPressured
-        | ArchiveErrorKind::Timeout => true,
-        _ => false,
-    };
+    let is_transient = Error::from(error.clone()).is_transient();
     let raised = with_cause(raised, is_transient, error.close_cause());
     Python::attach(|py| {
         let value = raised.value(py);
