@@ -4,6 +4,8 @@ import io.aeron.archive.client.AeronArchive;
 import io.aeron.driver.MediaDriver;
 import org.agrona.concurrent.ShutdownSignalBarrier;
 
+import java.util.concurrent.TimeUnit;
+
 /**
  * Runs a media driver or, with the argument {@code archive}, an archive with its media driver, as the main classes of
  * Aeron do, but says when it is ready. System properties configure it.
@@ -33,16 +35,38 @@ public final class Launch
     private static AutoCloseable launchArchive(final MediaDriver.Context context)
     {
         final ArchivingMediaDriver launched = ArchivingMediaDriver.launch(context, new Archive.Context());
+        try
+        {
+            awaitAnswer(launched);
+        }
+        catch (final Throwable failure)
+        {
+            // Threads of the archive and the driver would keep the JVM alive, neither ready nor ended.
+            try
+            {
+                launched.close();
+            }
+            catch (final Throwable onClose)
+            {
+                failure.addSuppressed(onClose);
+            }
+            throw failure;
+        }
+        return launched;
+    }
+
+    private static void awaitAnswer(final ArchivingMediaDriver launched)
+    {
         final Archive.Context archive = launched.archive().context();
         final String dir = launched.mediaDriver().aeronDirectoryName();
         // An answer shows that the archive takes requests.
         AeronArchive.connect(new AeronArchive.Context()
             .aeronDirectoryName(dir)
+            .messageTimeoutNs(TimeUnit.SECONDS.toNanos(60))
             .controlRequestChannel(archive.controlChannel())
             .controlRequestStreamId(archive.controlStreamId())
             .controlResponseChannel("aeron:udp?endpoint=localhost:0")).close();
         System.out.println("archive is ready: control channel " + archive.controlChannel() +
             ", recordings in " + archive.archiveDir() + ", media driver's AERON_DIR=" + dir);
-        return launched;
     }
 }
