@@ -65,7 +65,7 @@ impl RecordingPos {
         session_id: i32,
         archive_id: Option<i64>,
     ) -> Option<Self> {
-        Self::find(aeron, |found| found.session_id == session_id && found.is_of(archive_id))
+        Self::find(aeron, |found| found.is_of_session(session_id, archive_id))
     }
 
     /// Finds the counter of the first active recording that `matches`, of any archive on the
@@ -91,6 +91,10 @@ impl RecordingPos {
             source_identity: String::from_utf8_lossy(key.get(SOURCE_IDENTITY..end)?).into_owned(),
             archive_id: archive_id_in(&key),
         })
+    }
+
+    pub(crate) fn is_of_session(&self, session_id: i32, archive_id: Option<i64>) -> bool {
+        self.session_id == session_id && self.is_of(archive_id)
     }
 
     fn is_of(&self, archive_id: Option<i64>) -> bool {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::raw_client::RawClient;
 use rusteron_client::{
-    AsChannel, ChannelUri, Error, ErrorKind, ExclusivePublication, Media, Parameter, Position,
-    Publication, PublicationConstants,
+    AsChannel, ChannelUri, Error, ErrorKind, ExclusivePublication, Position, Publication,
+    PublicationConstants, UncheckedChannel,
 };
 use rusteron_core::channel::ChannelUse;
 use rusteron_sys::archive as sys;
@@ -46,7 +46,7 @@ impl Archive {
     ///   already, so that its beginning is over;
     /// - others, as for the two methods and [`await_recording`](Self::await_recording).
     ///
-    /// After an error, the publication is closed again.
+    /// After an error, the publication is closed again, and the archive's subscription is removed if the archive answers.
     ///
     /// Corresponds to `aeron_archive_add_recorded_publication`.
     #[doc(alias = "aeron_archive_add_recorded_publication")]
@@ -56,7 +56,7 @@ impl Archive {
         stream_id: i32,
     ) -> Result<(Publication, i64)> {
         let channel = counting_spies(&channel)?;
-        let publication = self.aeron().add_publication(&channel, stream_id)?;
+        let publication = self.aeron().add_publication(UncheckedChannel(&channel), stream_id)?;
         if publication.original_registration_id() != publication.registration_id() {
             return Err(Error::new(
                 ErrorKind::IllegalState,
@@ -86,15 +86,57 @@ impl Archive {
         stream_id: i32,
     ) -> Result<(ExclusivePublication, i64)> {
         let channel = counting_spies(&channel)?;
-        let publication = self.aeron().add_exclusive_publication(&channel, stream_id)?;
+        let publication =
+            self.aeron().add_exclusive_publication(UncheckedChannel(&channel), stream_id)?;
         let recording_id = self.record(publication.constants())?;
         Ok((publication, recording_id))
     }
 
     fn record(&self, publication: &PublicationConstants) -> Result<i64> {
-        let channel = with_session_id(&publication.channel, publication.session_id)?;
-        self.start_recording(channel, publication.stream_id, SourceLocation::Local, false)?;
-        self.await_recording(publication.session_id, self.context().message_timeout())
+        let &PublicationConstants { stream_id, session_id, .. } = publication;
+        let channel = limited_to_session(&publication.channel, session_id);
+        let subscribed = UncheckedChannel(&channel);
+        let earlier = self.active_recordings(session_id);
+        self.start_recording(subscribed, stream_id, SourceLocation::Local, false)?;
+        self.await_recording_of(&channel, publication, earlier).inspect_err(|_| {
+            // The caller gets neither the subscription's id nor its channel with which to end it.
+            let _ = self.try_stop_recording(subscribed, stream_id);
+        })
+    }
+
+    /// Returns the ids of the active recordings of a session id, on any stream.
+    fn active_recordings(&self, session_id: i32) -> Vec<i64> {
+        let mut ids = Vec::new();
+        RecordingPos::find(self.aeron(), |found| {
+            if found.is_of_session(session_id, self.archive_id()) {
+                ids.push(found.recording_id());
+            }
+            false
+        });
+        ids
+    }
+
+    /// Waits for the recording of a subscription to this channel. Publications on different channels or streams can have
+    /// equal session ids, so the archive has to tell whose recording a counter belongs to.
+    fn await_recording_of(
+        &self,
+        channel: &str,
+        publication: &PublicationConstants,
+        mut others: Vec<i64>,
+    ) -> Result<i64> {
+        let start = Instant::now();
+        let timeout = self.context().message_timeout();
+        loop {
+            let left = timeout.saturating_sub(start.elapsed());
+            let id = self.await_recording_except(publication.session_id, &others, left)?;
+            let is_own = self.recording(id)?.is_some_and(|found| {
+                found.stream_id == publication.stream_id && found.original_channel == channel
+            });
+            if is_own {
+                return Ok(id);
+            }
+            others.push(id);
+        }
     }
 
     /// Has the archive record a channel and stream from now on. Each publisher's stream becomes a
@@ -298,8 +340,8 @@ impl Archive {
     }
 
     fn stop_recording_of(&self, publication: &PublicationConstants) -> Result<()> {
-        let channel = with_session_id(&publication.channel, publication.session_id)?;
-        self.stop_recording(channel, publication.stream_id)
+        let channel = limited_to_session(&publication.channel, publication.session_id);
+        self.stop_recording(UncheckedChannel(&channel), publication.stream_id)
     }
 
     /// Returns the recorded position of an active recording, or `None` if the recording is not
@@ -365,6 +407,15 @@ impl Archive {
     /// - [`ArchiveErrorKind::Timeout`]: no recording of the session within the timeout;
     /// - [`ArchiveErrorKind::Client`]: this is a callback of a conductor, or the client is closed.
     pub fn await_recording(&self, session_id: i32, timeout: Duration) -> Result<i64> {
+        self.await_recording_except(session_id, &[], timeout)
+    }
+
+    fn await_recording_except(
+        &self,
+        session_id: i32,
+        others: &[i64],
+        timeout: Duration,
+    ) -> Result<i64> {
         const OPERATION: &str = "await_recording";
         let aeron = self.aeron();
         let client = RawClient::new(aeron);
@@ -374,7 +425,10 @@ impl Archive {
             aeron.check_open()?;
             // Read before the counters: however long reading them takes, the conductor works between two looks.
             let is_over = start.elapsed() >= timeout;
-            let found = RecordingPos::find_by_session_id(aeron, session_id, self.archive_id());
+            let found = RecordingPos::find(aeron, |found| {
+                found.is_of_session(session_id, self.archive_id())
+                    && !others.contains(&found.recording_id())
+            });
             Ok((found.is_some() || is_over).then_some(found))
         })?;
         found.map(|found| found.recording_id()).ok_or_else(|| {
@@ -452,18 +506,68 @@ impl Archive {
 }
 
 /// Adds `ssc=true` to a UDP channel that does not name `ssc`, so that the sender counts the archive's spy as a
-/// subscriber.
-fn counting_spies(channel: &impl AsChannel) -> Result<ChannelUri> {
-    let text = channel.to_c_string(ChannelUse::Subscription)?;
-    let uri: ChannelUri = text.to_string_lossy().parse().map_err(Error::from)?;
-    if uri.media() == Media::Ipc || uri.get(Parameter::SpiesSimulateConnection).is_some() {
-        return Ok(uri);
+/// subscriber. Otherwise, the text stays as the caller wrote it; the channel's own check is over.
+fn counting_spies(channel: &impl AsChannel) -> Result<String> {
+    let text = channel.to_c_string(ChannelUse::Publication)?;
+    let text = text.to_string_lossy().into_owned();
+    let names_it = parameters(&text).any(|parameter| parameter.starts_with("ssc="));
+    Ok(if text.starts_with("aeron:udp") && !names_it { appended(text, "ssc=true") } else { text })
+}
+
+/// Limits the channel of a publication to its session. The publication exists, so a channel that [`ChannelUri`] refuses
+/// is unchecked, and its text stays as it is.
+fn limited_to_session(channel: &str, session_id: i32) -> String {
+    if let Ok(uri) = with_session_id(channel, session_id) {
+        return uri.to_string();
     }
-    Ok(uri.to_builder().spies_simulate_connection(true).build().map_err(Error::from)?)
+    let start = channel.split('?').next().unwrap_or_default();
+    let others = parameters(channel).filter(|parameter| !parameter.starts_with("session-id="));
+    let text = others.fold(start.to_owned(), appended);
+    appended(text, &format!("session-id={session_id}"))
+}
+
+fn parameters(channel: &str) -> impl Iterator<Item = &str> {
+    let (_, parameters) = channel.split_once('?').unwrap_or_default();
+    parameters.split('|').filter(|parameter| !parameter.is_empty())
+}
+
+fn appended(mut channel: String, parameter: &str) -> String {
+    match channel.contains('?') {
+        false => channel.push('?'),
+        true if channel.ends_with(['?', '|']) => {}
+        true => channel.push('|'),
+    }
+    channel + parameter
 }
 
 /// Adds a session id to a channel, which limits it to one publisher.
 pub(crate) fn with_session_id(channel: &str, session_id: i32) -> Result<ChannelUri> {
     let uri: ChannelUri = channel.parse().map_err(Error::from)?;
     Ok(uri.to_builder().session_id(session_id).build().map_err(Error::from)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channels_stay_as_they_were_written() {
+        for (channel, expected) in [
+            ("aeron:ipc?term-length=64K", "aeron:ipc?term-length=64K"),
+            ("aeron:udp?", "aeron:udp?ssc=true"),
+            ("aeron:udp?endpoint=A|mtu=8K", "aeron:udp?endpoint=A|mtu=8K|ssc=true"),
+            ("aeron:udp?ssc=false|endpoint=A", "aeron:udp?ssc=false|endpoint=A"),
+        ] {
+            let text = counting_spies(&UncheckedChannel(channel)).expect("no danger");
+            assert_eq!(text, expected);
+        }
+        assert!(counting_spies(&"aeron:udp?endpoint=A").is_err(), "checked as the caller asked");
+        for (channel, expected) in [
+            ("aeron:ipc", "aeron:ipc?session-id=-7"),
+            ("aeron:ipc?session-id=3", "aeron:ipc?session-id=-7"),
+            ("aeron:udp?session-id=tag:1|endpoint=A", "aeron:udp?endpoint=A|session-id=-7"),
+        ] {
+            assert_eq!(limited_to_session(channel, -7), expected);
+        }
+    }
 }

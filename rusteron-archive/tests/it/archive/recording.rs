@@ -72,6 +72,45 @@ fn udp_without_subscriber_is_recorded() {
 }
 
 #[test]
+fn equal_session_ids_on_different_streams() {
+    let Some(java) = JavaArchive::launch() else { return };
+    let archive = java.connect();
+    let channel = "aeron:ipc?session-id=7";
+    let mut recordings = Vec::new();
+    for stream_id in [1001, 1002] {
+        let exclusive = archive.add_recorded_exclusive_publication(channel, stream_id);
+        recordings.push((stream_id, exclusive.expect("a publication")));
+    }
+    // Both the archive's subscription without a session id and that of the publication record it.
+    archive.start_recording("aeron:ipc", 1003, SourceLocation::Local, false).expect("an id");
+    let shared = archive.add_recorded_publication(channel, 1003).expect("a publication");
+    let ids = recordings.iter().map(|(stream_id, (_, id))| (*stream_id, *id));
+    for (stream_id, recording_id) in ids.chain([(1003, shared.1)]) {
+        let found = archive.recording(recording_id).expect("an answer").expect("a recording");
+        assert_eq!((found.stream_id, found.session_id), (stream_id, 7));
+        assert_eq!(found.original_channel, channel);
+    }
+    archive.stop_recording_publication(&shared.0).expect("it was recorded");
+}
+
+#[test]
+fn failed_publication_leaves_no_subscription() {
+    let Some(java) = JavaArchive::launch() else { return };
+    // The publication is on another media driver than the archive, which cannot spy on it.
+    let driver = rusteron_test_support::launch_with(|context| Ok(context));
+    let aeron = rusteron_test_support::connect(&driver);
+    let mut context = java.udp_context();
+    context.set_message_timeout(Duration::from_secs(5)).expect("a timeout");
+    let archive = Archive::connect(&aeron, context).expect("a session");
+    let channel = format!("aeron:udp?endpoint=localhost:{}|ssc=true|session-id=7", free_port());
+    let error =
+        archive.add_recorded_exclusive_publication(&channel, STREAM).expect_err("not recorded");
+    assert_eq!(error.kind(), ArchiveErrorKind::Timeout, "{error}");
+    assert_eq!(error.operation(), "await_recording");
+    assert!(!archive.try_stop_recording(&channel, STREAM).expect("an answer"));
+}
+
+#[test]
 fn remote_source_location() {
     let Some(java) = JavaArchive::launch() else { return };
     let archive = java.connect();
