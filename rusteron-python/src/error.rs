@@ -88,6 +88,13 @@ pub(crate) fn closed(noun: &str) -> PyErr {
     with_cause(raised, false, Some("close() was called"))
 }
 
+/// Returns whether an exception is one of `closed`, or says that the client is closed.
+pub(crate) fn is_closed(py: Python<'_>, raised: &PyErr) -> bool {
+    module(py)
+        .and_then(|module| module.getattr("Closed"))
+        .is_ok_and(|class| raised.is_instance(py, &class))
+}
+
 pub(crate) fn in_use(noun: &str) -> PyErr {
     let text = format!(
         "the {noun} is in use by another call, by a handler of its own poll, by a claim, by a kept view or by a merge"

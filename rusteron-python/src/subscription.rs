@@ -141,13 +141,20 @@ impl Subscription {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let attempt = || self.take_one(py);
         let outcome = wait::until(py, None, deadline, attempt, || has_message(&self.slot));
-        self.unless_closed(outcome)
+        self.unless_closed(py, outcome)
     }
 
-    /// Turns an error after `close()` into `None`.
-    fn unless_closed<T>(&self, outcome: PyResult<Option<T>>) -> PyResult<Option<T>> {
+    /// Turns `Closed` after `close()` into `None`. Other errors, such as those of signal handlers, stay.
+    fn unless_closed<T>(
+        &self,
+        py: Python<'_>,
+        outcome: PyResult<Option<T>>,
+    ) -> PyResult<Option<T>> {
         self.slot.check_process()?;
-        if outcome.is_err() && self.slot.is_closed() { Ok(None) } else { outcome }
+        match outcome {
+            Err(raised) if self.slot.is_closed() && error::is_closed(py, &raised) => Ok(None),
+            outcome => outcome,
+        }
     }
 
     /// Takes one message, if there is one.
@@ -330,7 +337,7 @@ impl Subscription {
 
     /// Takes one message, or returns `None`. Raises `StopAsyncIteration` after `close()`. For `rusteron._asyncio`.
     fn _take_one<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        match self.unless_closed(self.take_one(py).map(Some))? {
+        match self.unless_closed(py, self.take_one(py).map(Some))? {
             Some(taken) => Ok(taken),
             None => Err(PyStopAsyncIteration::new_err(())),
         }

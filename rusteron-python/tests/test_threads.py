@@ -122,6 +122,23 @@ def test_close_ends_other_threads_iteration(stream):
     assert ended == [[], True]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
+def test_signal_handler_closes_and_raises(stream):
+    _, subscription = stream
+
+    def handler(number, frame):
+        subscription.close()
+        raise SystemExit(3)
+
+    previous = signal.signal(signal.SIGALRM, handler)
+    try:
+        with pytest.raises(SystemExit):
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            next(subscription)
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+
+
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="reads /proc")
 def test_interrupt_ends_blocking_call(tmp_path):
     child = InterruptedChild(f"call = lambda: rusteron.CncFile({str(tmp_path)!r}, timeout={2 * DEADLINE})")
