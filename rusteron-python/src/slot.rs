@@ -13,6 +13,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
+use pyo3::ffi;
 use pyo3::prelude::*;
 use rusteron_client as client;
 use rusteron_client::{OfferError, OfferedBatch};
@@ -162,6 +163,11 @@ impl<T: Send> Drop for Slot<T> {
 /// Drops a handle without the GIL: the drop of a last handle waits for threads.
 fn drop_detached<T: Send>(value: Option<T>) {
     let Some(value) = value else { return };
+    // SAFETY: this needs no GIL, and reads what belongs to this thread.
+    if unsafe { ffi::PyGILState_GetThisThreadState() }.is_null() {
+        // Not a thread of Python, so it has no GIL to give away. Attaching it could end it, at the interpreter's exit.
+        return drop(value);
+    }
     // If the interpreter is gone, the closure is dropped uncalled, and the handle with it.
     Python::try_attach(move |py| exit::detached(py, move || drop(value)));
 }
