@@ -150,7 +150,7 @@ impl Publication {
         outcome.ok_or_else(|| {
             let text =
                 format!("{} stream {}: {last} for {:?}", self.channel, self.stream_id, timeout.0);
-            error::timed_out(&text, &format!("{last:?}"))
+            error::timed_out(&text, &format!("{:?}", rust::Error::from(last).kind()))
         })
     }
 }
