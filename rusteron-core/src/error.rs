@@ -257,7 +257,7 @@ impl ErrorKind {
     /// Returns whether a later attempt with the same arguments may succeed, with a client or handle
     /// made anew if this one is closed: after a driver, a peer or the network has come back.
     ///
-    /// False for what stays until somebody changes the program, its settings, or the media driver's:
+    /// False for what stays until the user changes the program, its settings, or the media driver's:
     /// - [`InvalidArgument`](Self::InvalidArgument) and
     ///   [`InvalidChannel`](Self::InvalidChannel);
     /// - [`IncompatibleDriver`](Self::IncompatibleDriver),
@@ -346,11 +346,14 @@ impl Error {
     /// Returns a line of Aeron's text without `[function, file:line]`.
     ///
     /// The result is empty for what other parts of a displayed error say: a line `(code) summary`,
-    /// unless it is a cause of another kind than this error, and the C client's line above the driver's
+    /// unless it is a cause of another kind than this error or of no kind that has words, and the C client's line above the driver's
     /// text, `async_add_publication registration error`.
     fn description<'a>(&self, is_first: bool, line: &'a str) -> &'a str {
         let line = line.trim();
         if let Some(number) = numbered(line) {
+            if number > 0 && self.kind() == ErrorKind::Io(uncategorized()) {
+                return line;
+            }
             let is_of_kind = ErrorKind::from_code(number) == self.kind();
             let is_repeated = is_of_kind || number == self.code() || is_first && number <= 0;
             return if is_repeated { "" } else { line };
@@ -362,6 +365,11 @@ impl Error {
         };
         if text.starts_with("async_") && text.ends_with(" registration error") { "" } else { text }
     }
+}
+
+/// Returns the kind of OS error codes that the standard library has no kind for. It has no stable name.
+fn uncategorized() -> io::ErrorKind {
+    io::Error::from_raw_os_error(i32::MAX).kind()
 }
 
 /// Returns the number of a line of the form `(number) summary`.
@@ -429,6 +437,15 @@ mod tests {
         );
         assert_eq!(format!("{error:?}"), error.to_string());
         assert_eq!(Error::from_code(-11, "(-11) generic error").kind(), ErrorKind::Other);
+    }
+
+    #[test]
+    fn cause_without_kind_keeps_its_words() {
+        let cause = "(19) No such device\n[join, aeron_udp.c:2] failed to join";
+        let expected = "uncategorized error: (19) No such device: failed to join";
+        let error = Error::from_code(-11, format!("(-11) generic error\n{cause}"));
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(Error::from_code(19, cause).to_string(), format!("{expected} (Aeron error 19)"));
     }
 
     /// When C calls its error handler, C passes -11 instead of an OS error number.

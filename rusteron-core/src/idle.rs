@@ -131,6 +131,7 @@ pub struct Backoff {
     max_yields: u64,
     min_park: Duration,
     max_park: Duration,
+    max_percent: u8,
     awake: Option<Awake>,
     state: BackoffState,
 }
@@ -165,7 +166,7 @@ impl Backoff {
         max_park: Duration,
     ) -> Self {
         let state = BackoffState::NotIdle;
-        Self { max_spins, max_yields, min_park, max_park, awake: None, state }
+        Self { max_spins, max_yields, min_park, max_park, max_percent: 100, awake: None, state }
     }
 
     /// Yields until `duration` has passed without work, rather than a number of times. It reads the
@@ -173,11 +174,7 @@ impl Backoff {
     ///
     /// Without work for long, this takes no processor time: `duration` counts once after each work.
     pub const fn awake_for(mut self, duration: Duration) -> Self {
-        let percent = match &self.awake {
-            Some(awake) => awake.percent,
-            None => 100,
-        };
-        self.awake = Some(Awake { duration, percent, credit: duration, last: None });
+        self.awake = Some(Awake { duration, credit: duration, last: None });
         self
     }
 
@@ -188,9 +185,7 @@ impl Backoff {
     /// burst of messages after a pause has all of it. Spinning, work and sleeping are not counted;
     /// each sleep takes some microseconds of processor time. Values above 100 are 100.
     pub const fn max_percent(mut self, percent: u8) -> Self {
-        if let Some(awake) = &mut self.awake {
-            awake.percent = if percent > 100 { 100 } else { percent };
-        }
+        self.max_percent = if percent > 100 { 100 } else { percent };
         self
     }
 }
@@ -251,7 +246,9 @@ impl Backoff {
     }
 
     fn stay_awake(&mut self, since: Option<Instant>, now: Instant) -> (BackoffState, Action) {
-        let may_yield = self.awake.as_mut().is_some_and(|awake| awake.may_yield(since, now));
+        let percent = self.max_percent;
+        let may_yield =
+            self.awake.as_mut().is_some_and(|awake| awake.may_yield(percent, since, now));
         if !may_yield {
             return self.park(self.min_park);
         }
@@ -268,7 +265,6 @@ impl Backoff {
 #[derive(Debug, Clone, Copy)]
 struct Awake {
     duration: Duration,
-    percent: u8,
     /// The time awake that may still be used.
     credit: Duration,
     /// The last time at which the clock was read.
@@ -277,10 +273,10 @@ struct Awake {
 
 impl Awake {
     /// Returns whether it may yield at a time, awake `since` another or just beginning to be.
-    fn may_yield(&mut self, since: Option<Instant>, now: Instant) -> bool {
+    fn may_yield(&mut self, percent: u8, since: Option<Instant>, now: Instant) -> bool {
         let elapsed = self.last.map_or(Duration::ZERO, |last| now.saturating_duration_since(last));
         self.last = Some(now);
-        let earned = elapsed.saturating_mul(self.percent.into()) / 100;
+        let earned = elapsed.saturating_mul(percent.into()) / 100;
         let Some(since) = since else {
             self.credit = self.credit.saturating_add(earned).min(self.duration);
             return !self.credit.is_zero();
@@ -528,8 +524,8 @@ mod tests {
     #[test]
     fn backoff_saves_time_awake_up_to_its_duration() {
         let mut backoff = Backoff::new(0, 0, MICROSECOND, MICROSECOND)
-            .awake_for(MICROSECOND * 100)
-            .max_percent(50);
+            .max_percent(50)
+            .awake_for(MICROSECOND * 100);
         assert_eq!(
             actions(&mut backoff, &[0, 50, 99, 100]),
             [Action::Yield, Action::Yield, Action::Yield, park(1)]
@@ -548,8 +544,7 @@ mod tests {
 
     #[test]
     fn backoff_limits_what_is_out_of_range() {
-        let backoff = Backoff::default().max_percent(200).awake_for(Duration::MAX);
-        assert_eq!(backoff.max_percent(255).awake.map(|awake| awake.percent), Some(100));
+        assert_eq!(Backoff::default().max_percent(255).max_percent, 100);
         let mut backoff = Backoff::default().awake_for(Duration::ZERO).max_percent(0);
         assert_eq!(actions(&mut backoff, &[0; 11])[10], park(1));
     }

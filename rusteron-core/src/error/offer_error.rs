@@ -17,7 +17,7 @@ pub type Position = i64;
 /// fn try_send(publication: &Publication, message: &[u8]) -> Result<bool, OfferError> {
 ///     match publication.offer(message) {
 ///         Ok(_position) => Ok(true),
-///         Err(OfferError::NotConnected) => Ok(false), // nobody subscribes: drop the message
+///         Err(OfferError::NotConnected) => Ok(false), // no subscriber yet: drop the message
 ///         Err(error) if error.is_retryable() => Ok(false), // call again
 ///         Err(error) => Err(error), // closed, too long, …
 ///     }
