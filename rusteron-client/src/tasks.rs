@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
+use std::mem;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -20,17 +21,26 @@ struct Queue<T>(Mutex<State<T>>);
 
 struct State<T> {
     messages: VecDeque<T>,
+    /// The number of messages that the agent has taken, and not offered yet.
+    taken: usize,
     capacity: usize,
     is_closed: bool,
+    /// Set when the agent has discarded a message.
+    has_lost: bool,
     /// The task that waits.
     waker: Option<Waker>,
 }
 
 impl<T> Queue<T> {
     fn new(capacity: NonZeroUsize) -> Arc<Self> {
-        let messages = VecDeque::new();
-        let state = State { messages, capacity: capacity.get(), is_closed: false, waker: None };
-        Arc::new(Self(Mutex::new(state)))
+        Arc::new(Self(Mutex::new(State {
+            messages: VecDeque::new(),
+            taken: 0,
+            capacity: capacity.get(),
+            is_closed: false,
+            has_lost: false,
+            waker: None,
+        })))
     }
 
     /// Changes the state as the agent, and wakes the task if the change returns true.
@@ -68,6 +78,12 @@ impl<T> Queue<T> {
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         // No step leaves the state half changed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> State<T> {
+    fn unsent(&self) -> usize {
+        self.messages.len() + self.taken
     }
 }
 
@@ -136,14 +152,17 @@ impl<T, F: FnMut(&[u8], &Header<'_>) -> T> SubscriptionAgent<T, F> {
 impl<T, F: FnMut(&[u8], &Header<'_>) -> T> Agent for SubscriptionAgent<T, F> {
     fn do_work(&mut self) -> Result<usize, AgentError> {
         let Self { subscription, convert, polled, queue: End(queue) } = self;
-        let room = {
-            let state = queue.lock();
-            if state.is_closed {
-                return Err(AgentError::terminate());
-            }
+        let (is_closed, room) = queue.change(|state| {
+            // What a panic of `convert` left behind comes first.
+            let has_news = !polled.is_empty();
+            state.messages.extend(polled.drain(..));
             // Only this agent adds messages, so the room does not shrink.
-            state.capacity - state.messages.len()
-        };
+            let room = state.capacity.saturating_sub(state.messages.len());
+            (has_news, (state.is_closed, room))
+        });
+        if is_closed {
+            return Err(AgentError::terminate());
+        }
         if room == 0 {
             return Ok(0);
         }
@@ -185,13 +204,15 @@ impl<T> TaskReceiver<T> {
 /// An agent that offers the messages of a task to a publication.
 ///
 /// A message that is rejected for now, under back pressure or without a subscriber, stays in the queue. When the queue is
-/// full, the task waits. The agent ends with the error of an offer; a message that can never be sent, such as one that is
-/// too long, leaves the queue first.
+/// full, the task waits. The agent ends with the error of an offer; the message that caused it is lost, such as one that is
+/// too long.
 ///
 /// When the [`TaskSender`] has been dropped, the agent still offers what is in the queue. The messages that are there when
 /// the agent is dropped are lost: [flush](TaskSender::flush) before closing its runner.
 pub struct PublicationAgent<P, M> {
     publication: P,
+    /// Offered and dropped without the queue's lock, so that the task is not kept from the queue.
+    taken: VecDeque<M>,
     queue: End<M>,
 }
 
@@ -200,29 +221,35 @@ impl<P: Publisher, M: AsRef<[u8]>> PublicationAgent<P, M> {
     pub fn new(publication: P, capacity: NonZeroUsize) -> (Self, TaskSender<M>) {
         let queue = Queue::new(capacity);
         let sender = TaskSender(Arc::clone(&queue));
-        (Self { publication, queue: End(queue) }, sender)
+        (Self { publication, taken: VecDeque::new(), queue: End(queue) }, sender)
     }
 }
 
 impl<P: Publisher, M: AsRef<[u8]>> Agent for PublicationAgent<P, M> {
     fn do_work(&mut self) -> Result<usize, AgentError> {
-        let publication = &mut self.publication;
-        let (work_count, result) = self.queue.0.change(|state| {
-            let mut work_count = 0;
-            while let Some(message) = state.messages.front() {
-                match publication.offer(message.as_ref()) {
-                    Err(error) if error.is_retryable() => break,
-                    result => {
-                        state.messages.pop_front();
-                        if let Err(error) = result {
-                            return (true, (work_count, Err(error)));
-                        }
-                        work_count += 1;
-                    }
-                }
+        let Self { publication, taken, queue: End(queue) } = self;
+        if taken.is_empty() {
+            let mut state = queue.lock();
+            mem::swap(&mut state.messages, taken);
+            state.taken = taken.len();
+        }
+        let mut work_count = 0;
+        let mut result = Ok(());
+        while let (Some(message), Ok(())) = (taken.front(), &result) {
+            match publication.offer(message.as_ref()) {
+                Err(error) if error.is_retryable() => break,
+                Err(error) => result = Err(error),
+                Ok(_) => work_count += 1,
             }
-            (work_count > 0, (work_count, Ok(())))
-        });
+            taken.pop_front();
+        }
+        if work_count > 0 || result.is_err() {
+            queue.change(|state| {
+                state.taken = taken.len();
+                state.has_lost |= result.is_err();
+                (true, ())
+            });
+        }
         result?;
         Ok(work_count)
     }
@@ -250,7 +277,7 @@ impl<M> TaskSender<M> {
     /// Waits until the publication has accepted all messages.
     ///
     /// # Errors
-    /// [`AgentEnded`] if messages were lost with the agent.
+    /// [`AgentEnded`] if a message was lost, with the agent or by the error that ends it.
     pub async fn flush(&mut self) -> Result<(), AgentEnded> {
         poll_fn(|context| self.poll_empty(context)).await
     }
@@ -258,14 +285,15 @@ impl<M> TaskSender<M> {
     fn poll_room(&self, context: &Context<'_>) -> Poll<Result<(), AgentEnded>> {
         self.0.poll(context, |state| match state.is_closed {
             true => Some(Err(AgentEnded)),
-            false => (state.messages.len() < state.capacity).then_some(Ok(())),
+            false => (state.unsent() < state.capacity).then_some(Ok(())),
         })
     }
 
     fn poll_empty(&self, context: &Context<'_>) -> Poll<Result<(), AgentEnded>> {
-        self.0.poll(context, |state| match state.messages.is_empty() {
-            true => Some(Ok(())),
-            false => state.is_closed.then_some(Err(AgentEnded)),
+        self.0.poll(context, |state| match state.unsent() {
+            _ if state.has_lost => Some(Err(AgentEnded)),
+            0 => Some(Ok(())),
+            _ => state.is_closed.then_some(Err(AgentEnded)),
         })
     }
 
@@ -280,7 +308,7 @@ impl<M> TaskSender<M> {
 }
 
 /// The agent behind a [`TaskSender`] has ended. Closing its runner returns the reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct AgentEnded;
 
 impl fmt::Display for AgentEnded {
@@ -290,6 +318,8 @@ impl fmt::Display for AgentEnded {
         )
     }
 }
+
+rusteron_core::debug_as_display!(AgentEnded);
 
 impl std::error::Error for AgentEnded {}
 

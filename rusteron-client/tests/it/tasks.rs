@@ -1,15 +1,16 @@
 //! Messages between agents and tasks.
 
 use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
 use rusteron_client::agent::{Agent, AgentRunner, CompositeAgent};
 use rusteron_client::{
     Aeron, AgentEnded, ExclusivePublication, OfferError, PublicationAgent, Subscription,
-    SubscriptionAgent,
+    SubscriptionAgent, TaskSender,
 };
 use rusteron_test_support::{await_that, block_on, connect, launch, offer};
 
@@ -156,10 +157,76 @@ fn impossible_message_leaves_queue() {
     block_on(outgoing.send(vec![7])).expect("an agent");
     let error = offering.do_work().expect_err("too long");
     assert!(matches!(error.downcast_ref::<OfferError>(), Some(OfferError::MessageTooLong { .. })));
+    assert_eq!(block_on(outgoing.flush()), Err(AgentEnded));
     await_that("the next message", || {
         offering.do_work().expect("open");
         subscription.poll(|message, _| assert_eq!(message, [7]), 1).expect("open") == 1
     });
+    assert_eq!(block_on(outgoing.flush()), Err(AgentEnded), "a message was lost");
+}
+
+#[test]
+fn message_refused_by_closed_client_is_not_flushed() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (publication, _subscription) = streams(&aeron);
+    let (mut offering, mut outgoing) = PublicationAgent::new(publication, CAPACITY);
+    block_on(outgoing.send([7])).expect("an agent");
+    drop(driver);
+    await_that("the end of the client", || aeron.is_closed());
+    offering.do_work().expect_err("closed");
+    drop(offering);
+    assert_eq!(block_on(outgoing.flush()), Err(AgentEnded));
+}
+
+#[test]
+fn dropped_message_can_use_sender() {
+    struct Reply(Option<Arc<Mutex<TaskSender<Reply>>>>);
+    impl AsRef<[u8]> for Reply {
+        fn as_ref(&self) -> &[u8] {
+            &[7]
+        }
+    }
+    impl Drop for Reply {
+        fn drop(&mut self) {
+            if let Some(sender) = self.0.take() {
+                let mut sender = sender.lock().expect("no panic");
+                block_on(sender.send(Reply(None))).expect("an agent");
+            }
+        }
+    }
+    let driver = launch();
+    let (publication, mut subscription) = streams(&connect(&driver));
+    let (mut offering, outgoing) = PublicationAgent::new(publication, CAPACITY);
+    let sender = Arc::new(Mutex::new(outgoing));
+    let message = Reply(Some(Arc::clone(&sender)));
+    block_on(sender.lock().expect("no panic").send(message)).expect("an agent");
+    let mut received = 0;
+    await_that("both messages", || {
+        offering.do_work().expect("open");
+        received += subscription.poll(|_, _| (), 2).expect("open");
+        received == 2
+    });
+}
+
+#[test]
+fn panic_of_conversion_keeps_earlier_messages_and_capacity() {
+    let driver = launch();
+    let (mut publication, subscription) = streams(&connect(&driver));
+    let (mut polling, mut incoming) =
+        SubscriptionAgent::new(subscription, CAPACITY, |message, _| {
+            assert_ne!(message, [1]);
+            message[0]
+        });
+    for number in 0..4 {
+        offer(&mut publication, &[number]);
+    }
+    await_that("a panic", || catch_unwind(AssertUnwindSafe(|| polling.do_work())).is_err());
+    assert_eq!(polling.do_work().expect("open"), 1, "there is room for one more");
+    assert_eq!(polling.do_work().expect("open"), 0, "the queue is full");
+    assert_eq!([block_on(incoming.recv()), block_on(incoming.recv())], [Some(0), Some(2)]);
+    assert_eq!(polling.do_work().expect("open"), 1);
+    assert_eq!(block_on(incoming.recv()), Some(3));
 }
 
 #[cfg(feature = "futures")]
