@@ -109,8 +109,9 @@ impl ArchiveContext {
 
     /// Sets the supplier of the credentials for connecting, at most 3,072 bytes. The default is no credentials.
     ///
-    /// In the supplier, calls that would wait for a conductor return an error. A panic of the supplier, or too many bytes, ends the attempt to connect with an error, even if the archive would
-    /// accept a client without credentials. A persistent subscription fails then, and does not try again.
+    /// In the supplier, calls that would wait for a conductor return an error. A panic of the supplier, or
+    /// too many bytes, ends the attempt to connect with an error, even if the archive would accept a client
+    /// without credentials. A persistent subscription fails then, and does not try again.
     ///
     /// # Errors
     /// C reports no failure of this call today.

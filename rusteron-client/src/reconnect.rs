@@ -59,7 +59,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 ///     });
 /// for price in 100..200_u64 {
 ///     let position = quotes.work(|publication| Ok(publication.offer(&price.to_le_bytes())?))?;
-///     assert_eq!(position, 0); // not connected yet, or nobody subscribes
+///     assert_eq!(position, 0); // not connected yet, or no subscriber yet
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -343,10 +343,9 @@ impl Aeron {
     /// Adds a counter, and waits for the media driver's confirmation.
     ///
     /// The type id says what kind of counter it is; it is not negative, and type ids below 1000 are
-    /// Aeron's own. The key
-    /// has at most [`Counter::MAX_KEY_LENGTH`] bytes and tells programs what the counter counts.
-    /// The label has at most [`Counter::MAX_LABEL_LENGTH`] bytes and tells people. Java's tools
-    /// read labels as US-ASCII. Blocks as [`add_publication`](Self::add_publication) does.
+    /// Aeron's own. The key has at most [`Counter::MAX_KEY_LENGTH`] bytes and tells programs what the
+    /// counter counts. The label has at most [`Counter::MAX_LABEL_LENGTH`] bytes and tells people. Java's
+    /// tools read labels as US-ASCII. Blocks as [`add_publication`](Self::add_publication) does.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: the type id is negative, or key or label are too long;

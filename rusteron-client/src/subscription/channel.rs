@@ -30,8 +30,7 @@ impl Subscription {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidChannel`](crate::ErrorKind::InvalidChannel): the channel is not valid, or the
-    ///   subscription's is without `control-mode=manual`; the
-    ///   text names the parameter;
+    ///   subscription's is without `control-mode=manual`; the text names the parameter;
     /// - the errors of [`DestinationRegistration::poll`];
     /// - [`ErrorKind::CalledFromConductor`](crate::ErrorKind::CalledFromConductor): called from a
     ///   callback.
