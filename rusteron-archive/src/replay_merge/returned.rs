@@ -18,13 +18,11 @@ pub type ReplayMergeCloseError = Returned<ReplayMerge>;
 /// The error of a method that takes ownership, with what it was given.
 ///
 /// The operator `?` converts it to an [`ArchiveError`], and drops what was given.
-#[derive(Debug)]
 pub struct Returned<T>(Box<Content<T>>);
 
-#[derive(Debug)]
 struct Content<T> {
     error: ArchiveError,
-    /// Only `Debug` locks it. The lock makes the error `Sync`, which general error types need.
+    /// Never locked: the lock makes the error `Sync`, which general error types need.
     given: Mutex<T>,
 }
 
@@ -78,4 +76,11 @@ impl<T> fmt::Display for Returned<T> {
     }
 }
 
-impl<T: fmt::Debug> std::error::Error for Returned<T> {}
+/// Writes the reason, as `Display` does.
+impl<T> fmt::Debug for Returned<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl<T> std::error::Error for Returned<T> {}
