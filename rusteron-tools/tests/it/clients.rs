@@ -174,12 +174,13 @@ fn lingering_publication_is_without_client() {
     let driver = launch();
     let dir = driver.aeron_dir();
     let aeron = connect_as(dir, "short");
-    let publication = aeron.add_publication(udp_channel(), STREAM_ID).expect("a publication");
+    let channel = format!("{}|linger=20s", udp_channel());
+    let publication = aeron.add_publication(channel, STREAM_ID).expect("a publication");
     let id = publication.registration_id();
     await_client(dir, &aeron, |client| array(client, "publications").len() == 1);
     assert!(!text(dir, &["clients"]).contains("has lingered"));
     drop((publication, aeron));
-    // The driver keeps it for 5 s.
+    // The driver keeps it for the linger time.
     let is_listed = |report: &Value| {
         let listed = array(report, "publications_without_client");
         listed.iter().any(|one| one["registration_id"] == id)
@@ -286,8 +287,11 @@ fn reader_of_closed_publication_is_not_slow() {
     for channel in ["aeron:ipc", &udp_channel()] {
         let (feed, reader) = (connect_as(dir, "feed"), connect_as(dir, "reader"));
         let subscription = reader.add_subscription(channel, STREAM_ID).expect("a subscription");
+        // The closed publication has to be there until a report has seen it.
+        let separator = if channel.contains('?') { '|' } else { '?' };
+        let lingering = format!("{channel}{separator}linger=600s");
         let mut publication =
-            feed.add_exclusive_publication(channel, STREAM_ID).expect("a publication");
+            feed.add_exclusive_publication(lingering, STREAM_ID).expect("a publication");
         await_that("the image", || subscription.is_connected());
         offer(&mut publication, &[7; 1000]);
         await_client(dir, &reader, |client| {
