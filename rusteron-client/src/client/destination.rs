@@ -73,6 +73,9 @@ impl DestinationRegistration {
         (owner_type, owner_id): (sys::rusteron_destination_owner_t, i64),
         command: impl FnOnce(*mut *mut Request, *mut sys::aeron_t, *mut O) -> c_int,
     ) -> Result<Self> {
+        if client.is_closed() {
+            return Err(client.closed_error());
+        }
         let has_destinations = |uri: ChannelUri| {
             // With tags, the control mode can be another channel's.
             uri.media() == Media::Udp
