@@ -356,6 +356,11 @@ fn copy_is_mapping_of_its_moment() {
     counter.set(17);
     aeron.add_publication(UncheckedChannel("aeron:ipc?mtu=x"), 1).expect_err("no channel");
     let mapped = open(driver.aeron_dir());
+    await_that("the client's version in its label", || {
+        mapped.counters().iter().any(|counter| {
+            counter.label.starts_with("client-heartbeat") && counter.label.contains("version=")
+        })
+    });
     let copied = CncFile::read(driver.aeron_dir(), DEADLINE).expect("the file");
     counter.set(18);
     assert_eq!(copied.constants(), mapped.constants());
