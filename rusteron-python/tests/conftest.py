@@ -44,6 +44,14 @@ def drain(subscription, count):
     return messages
 
 
+def name_of_thread(folder):
+    """Returns the name of a thread by its folder in /proc, or None if the thread has ended meanwhile."""
+    try:
+        return (folder / "comm").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
 class InterruptedChild:
     """A process that runs a program, and then a call that blocks."""
 
@@ -61,7 +69,7 @@ class InterruptedChild:
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         threads = Path(f"/proc/{self.process.pid}/task")
-        until("call", lambda: "rusteron-call\n" in [(thread / "comm").read_text() for thread in threads.iterdir()])
+        until("call", lambda: any(name_of_thread(thread) == "rusteron-call\n" for thread in threads.iterdir()))
         self.process.send_signal(signal.SIGINT)
         output, _ = self.process.communicate()
         assert output == "interrupted\n"
