@@ -1,5 +1,6 @@
 //! Errors of archives, and the texts by which some of them are known.
 
+mod client_error;
 pub(crate) mod phrases;
 
 use std::fmt;
@@ -392,57 +393,6 @@ fn number_after(text: &str, name: &str) -> Option<i64> {
     rest[..end].parse().ok()
 }
 
-impl From<Error> for ArchiveError {
-    fn from(error: Error) -> Self {
-        let kind = ArchiveErrorKind::Client(error.kind());
-        let mut content = Self::new(kind, "client", error.to_string()).0;
-        content.close_cause = error.close_cause();
-        Self(content)
-    }
-}
-
-/// For closures of [`Reconnect`](rusteron_client::Reconnect). An error of the archive gets the code 0 and the kind
-/// [`ErrorKind::Archive`], which is transient, or a kind that is not if the same request would fail alike:
-/// [`ErrorKind::InvalidArgument`] for credentials, ids and positions, [`ErrorKind::NotSupported`] for requests that the
-/// archive refuses, and [`ErrorKind::IllegalState`] for calls in a callback.
-impl From<ArchiveError> for Error {
-    fn from(error: ArchiveError) -> Self {
-        let kind = match error.kind() {
-            ArchiveErrorKind::Client(kind) => kind,
-            ArchiveErrorKind::InvalidArgument
-            | ArchiveErrorKind::AuthenticationRejected
-            | ArchiveErrorKind::UnknownRecording
-            | ArchiveErrorKind::UnknownReplay
-            | ArchiveErrorKind::UnknownReplication
-            | ArchiveErrorKind::UnknownSubscription
-            | ArchiveErrorKind::InvalidExtension
-            | ArchiveErrorKind::InvalidPosition => ErrorKind::InvalidArgument,
-            ArchiveErrorKind::Refused
-            | ArchiveErrorKind::UnauthorisedAction
-            | ArchiveErrorKind::IncompatibleVersion => ErrorKind::NotSupported,
-            ArchiveErrorKind::Reentrant => ErrorKind::IllegalState,
-            ArchiveErrorKind::BackPressured => ErrorKind::BackPressured,
-            ArchiveErrorKind::ActiveListing
-            | ArchiveErrorKind::ActiveRecording
-            | ArchiveErrorKind::ActiveSubscription
-            | ArchiveErrorKind::MaxReplays
-            | ArchiveErrorKind::MaxRecordings
-            | ArchiveErrorKind::StorageSpace
-            | ArchiveErrorKind::ReplicationConnectionFailure
-            | ArchiveErrorKind::EmptyRecording
-            | ArchiveErrorKind::MalformedMessage
-            | ArchiveErrorKind::NotConnected
-            | ArchiveErrorKind::Timeout => ErrorKind::Archive,
-        };
-        let text = error.to_string();
-        let text = text.strip_prefix(&format!("{kind}: ")).unwrap_or(&text);
-        match error.close_cause() {
-            Some(cause) => Self::closed(cause, text.to_owned()),
-            None => Self::new(kind, text),
-        }
-    }
-}
-
 impl fmt::Display for ArchiveErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.describe())
@@ -482,62 +432,6 @@ mod tests {
     #[test]
     fn size_is_one_word() {
         assert_eq!(size_of::<ArchiveError>(), size_of::<usize>());
-    }
-
-    #[test]
-    fn error_of_client_comes_back() {
-        let closed = Error::closed(CloseCause::DriverShutdown, "closed".to_owned());
-        let closed = Error::from(ArchiveError::from(closed));
-        assert_eq!(closed.close_cause(), Some(CloseCause::DriverShutdown));
-        assert_eq!(closed.to_string(), "client closed: closed");
-        let invalid = ArchiveError::from(Error::new(ErrorKind::InvalidChannel, ""));
-        assert!(!Error::from(invalid).is_transient());
-        assert!(!Error::from(ArchiveError::invalid("test", "")).is_transient());
-        // A lost connection ends the archive's client, and is nothing that passes by itself.
-        let lost = Error::from(ArchiveError::new(ArchiveErrorKind::NotConnected, "test", ""));
-        assert!(lost.is_transient() && !lost.is_retryable());
-        let busy = ArchiveError::new(ArchiveErrorKind::BackPressured, "test", "");
-        assert!(Error::from(busy).is_retryable());
-    }
-
-    #[test]
-    fn permanent_errors_are_not_transient() {
-        use ArchiveErrorKind::*;
-        let permanent = [
-            InvalidArgument,
-            AuthenticationRejected,
-            UnknownRecording,
-            UnknownReplay,
-            UnknownReplication,
-            UnknownSubscription,
-            InvalidExtension,
-            InvalidPosition,
-            Refused,
-            UnauthorisedAction,
-            IncompatibleVersion,
-            Reentrant,
-        ];
-        let transient = [
-            ActiveListing,
-            ActiveRecording,
-            ActiveSubscription,
-            MaxReplays,
-            MaxRecordings,
-            StorageSpace,
-            ReplicationConnectionFailure,
-            EmptyRecording,
-            MalformedMessage,
-            NotConnected,
-            BackPressured,
-            Timeout,
-        ];
-        let permanent = permanent.map(|kind| (kind, false));
-        for (kind, is_transient) in permanent.into_iter().chain(transient.map(|kind| (kind, true)))
-        {
-            let error = Error::from(ArchiveError::new(kind, "it", "the text"));
-            assert_eq!(error.is_transient(), is_transient, "{kind:?}");
-            assert!(error.message().ends_with("the text"), "{error}");
-        }
     }
 
     #[test]

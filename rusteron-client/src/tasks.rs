@@ -153,7 +153,7 @@ impl<T, F: FnMut(&[u8], &Header<'_>) -> T> Agent for SubscriptionAgent<T, F> {
     fn do_work(&mut self) -> Result<usize, AgentError> {
         let Self { subscription, convert, polled, queue: End(queue) } = self;
         let (is_closed, room) = queue.change(|state| {
-            // What a panic of `convert` left behind comes first.
+            // Messages that an earlier call converted before `convert` panicked come first.
             let has_news = !polled.is_empty();
             state.messages.extend(polled.drain(..));
             // Only this agent adds messages, so the room does not shrink.

@@ -146,7 +146,7 @@ enum BackoffState {
     Parking(Duration),
 }
 
-/// What a backoff without work does.
+/// The action of a backoff without work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     Spin,

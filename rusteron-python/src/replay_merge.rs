@@ -174,7 +174,7 @@ impl ReplayMerge {
         self.with(|merge| merge.do_work().map_err(error::archive))
     }
 
-    /// What the merge waits for: "ResolveReplayPort", "GetRecordingPosition", "Replay", "Catchup" or "AttemptLiveJoin";
+    /// The step that the merge waits for: "ResolveReplayPort", "GetRecordingPosition", "Replay", "Catchup" or "AttemptLiveJoin";
     /// or its end, "Merged" or "Failed".
     #[getter]
     fn state(&self) -> PyResult<String> {

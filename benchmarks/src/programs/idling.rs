@@ -63,7 +63,7 @@ pub struct IdlingOptions {
     run: RunOptions,
 }
 
-/// What the service does without a message.
+/// The service's idle strategy, or one with bounds of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Strategy {
     /// Spins
