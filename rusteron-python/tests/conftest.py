@@ -69,7 +69,12 @@ class InterruptedChild:
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         threads = Path(f"/proc/{self.process.pid}/task")
-        until("call", lambda: any(name_of_thread(thread) == "rusteron-call\n" for thread in threads.iterdir()))
+
+        def is_blocked():
+            assert self.process.poll() is None, f"the call has ended: {self.process.stdout.read()}"
+            return any(name_of_thread(thread) == "rusteron-call\n" for thread in threads.iterdir())
+
+        until("call", is_blocked)
         self.process.send_signal(signal.SIGINT)
         output, _ = self.process.communicate()
         assert output == "interrupted\n"

@@ -131,4 +131,6 @@ archive = rusteron.Archive.connect(aeron, control_request_channel="aeron:ipc", c
 call = archive.list_recordings
 """)
     java_archive.process.send_signal(signal.SIGSTOP)
+    # One thread takes the signal and stops the others: until then they still answer.
+    os.waitid(os.P_PID, java_archive.process.pid, os.WSTOPPED)
     child.interrupt_its_call()
