@@ -21,8 +21,6 @@ use serde_json::Value;
 use plan::{Cell, TRANSPORTS, Transport, Work, cells};
 use processes::{Endpoint, run_caller};
 
-/// Warm-up of a caller. grpc-java is compiled by the JVM for long.
-const WARMUP_MS: u32 = 5_000;
 const NAME: &str = "cross-language";
 
 /// Measures the cross-language service
@@ -146,7 +144,7 @@ fn run(
     let mode = match cell.work {
         Work::Calls { payload, callers } => format!(
             "--measure {payload} --calls {count} --callers {callers} --warmup-ms {}",
-            WARMUP_MS / scale
+            cell.warmup_ms(transport) / scale
         ),
         Work::Connect => format!("--connect-cycles {count}"),
     };

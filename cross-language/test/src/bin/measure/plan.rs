@@ -118,10 +118,20 @@ impl Cell {
         format!("{}, {} → {}", self.work.name(), name(self.caller), name(self.server))
     }
 
+    /// Warm-up of the caller's program. The JVM compiles grpc-java for long.
+    pub(crate) fn warmup_ms(&self, transport: Transport) -> u32 {
+        let has_java = self.caller == Language::Java || self.server == Language::Java;
+        match (has_java, transport.is_grpc()) {
+            (true, true) => 5_000,
+            (true, false) => 2_000,
+            (false, _) => 500,
+        }
+    }
+
     /// Timed calls of each concurrent caller, or cycles. Slow calls get fewer.
     pub(crate) fn count(&self, transport: Transport) -> u32 {
         match self.work {
-            Work::Connect => 200,
+            Work::Connect => 50,
             Work::Calls { payload: LONG, .. } => 1_000,
             // A server that sleeps long checks for requests once in a millisecond.
             _ if transport == Transport::IpcBackoff => 5_000 / self.work.callers(),
