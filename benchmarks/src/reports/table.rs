@@ -54,7 +54,7 @@ pub fn by_contender(results: &Results, measure: &str, prefix: &str, ratios: bool
         results.row(case, contender).and_then(|row| summary(row, measure))
     };
     let all = cases.iter().flat_map(|(case, _)| contenders.iter().filter_map(|it| of(case, it)));
-    let scale = Scale::of(all.map(|it| it[1]));
+    let scale = Scale::of(measure, all.map(|it| it[1]));
     let mut head = vec![scale.title(measure)];
     head.extend(contenders.iter().map(|it| (*it).to_owned()));
     let others = contenders.get(1..).filter(|_| ratios).unwrap_or_default();
@@ -78,7 +78,7 @@ pub fn by_measure(results: &Results, measures: &[&str], prefix: &str) -> String 
     let rows = || results.rows.iter().filter(|row| cases.iter().any(|(case, _)| *case == row.case));
     let scales: Vec<Scale> = measures
         .iter()
-        .map(|measure| Scale::of(rows().filter_map(|row| Some(summary(row, measure)?[1]))))
+        .map(|measure| Scale::of(measure, rows().filter_map(|row| Some(summary(row, measure)?[1]))))
         .collect();
     let mut head = vec!["case".to_owned(), "contender".to_owned()];
     head.extend(scales.iter().zip(measures).map(|(scale, measure)| scale.title(measure)));
@@ -155,7 +155,7 @@ fn dash() -> String {
     "–".to_owned()
 }
 
-/// The unit prefix of a table's numbers.
+/// The unit prefix of a table's numbers. Only rates have one: `k µs` is no unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Scale {
     prefix: &'static str,
@@ -163,11 +163,11 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(values: impl Iterator<Item = f64>) -> Self {
+    fn of(measure: &str, values: impl Iterator<Item = f64>) -> Self {
         let highest = values.fold(0.0, f64::max);
         let (prefix, factor) = match highest {
-            1e6.. => ("M ", 1e6),
-            1e5.. => ("k ", 1e3),
+            1e6.. if measure.ends_with("/s") => ("M ", 1e6),
+            1e5.. if measure.ends_with("/s") => ("k ", 1e3),
             _ => ("", 1.0),
         };
         Self { prefix, factor }
@@ -188,13 +188,15 @@ impl Scale {
     }
 }
 
-/// A number with three significant digits, and with all digits before the point.
+/// A number with two or three significant digits, and with all digits before the point.
 pub fn short(value: f64) -> String {
     // The limits are those from which on a number is rounded to one more digit.
     match value.abs() {
         99.95.. => format!("{value:.0}"),
         9.995.. => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
+        0.0995.. => format!("{value:.2}"),
+        0.0 => "0".to_owned(),
+        _ => format!("{value:.3}"),
     }
 }
 
@@ -269,7 +271,7 @@ mod tests {
     #[test]
     fn numbers_keep_three_digits() {
         let cases =
-            [(0.0, "0.00"), (0.174, "0.17"), (9.41, "9.41"), (9.996, "10.0"), (38.24, "38.2")];
+            [(0.0, "0"), (0.0123, "0.012"), (0.174, "0.17"), (9.41, "9.41"), (9.996, "10.0"), (38.24, "38.2")];
         for (value, text) in cases.into_iter().chain([(99.96, "100"), (1234.5, "1234")]) {
             assert_eq!(short(value), text);
         }
