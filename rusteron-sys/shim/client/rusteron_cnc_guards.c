@@ -362,9 +362,13 @@ static void rusteron_find_heartbeat(aeron_client_conductor_t *conductor)
         int32_t state;
         int64_t client_id;
         AERON_GET_ACQUIRE(state, metadata->state);
+        /* The driver may be writing the rest of any other record. */
+        if (AERON_COUNTER_RECORD_ALLOCATED != state)
+        {
+            continue;
+        }
         memcpy(&client_id, metadata->key, sizeof(client_id));
-        if (AERON_COUNTER_RECORD_ALLOCATED != state ||
-            AERON_COUNTER_CLIENT_HEARTBEAT_TIMESTAMP_TYPE_ID != metadata->type_id ||
+        if (AERON_COUNTER_CLIENT_HEARTBEAT_TIMESTAMP_TYPE_ID != metadata->type_id ||
             conductor->client_id != client_id)
         {
             continue;
