@@ -408,10 +408,13 @@ impl fmt::Display for ArchiveError {
             }
             kind => write!(f, "{}: {kind}", self.operation())?,
         }
+        let mut repetition = String::new();
         if let Some(id) = self.relevant_id() {
             write!(f, " (id {id})")?;
+            // All that the archive says of most of them.
+            repetition = format!("unknown recording id: {id}");
         }
-        if !self.message().is_empty() {
+        if !self.message().is_empty() && self.message() != repetition {
             write!(f, ": {}", self.message())?;
         }
         match self.code() {

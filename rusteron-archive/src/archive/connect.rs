@@ -173,11 +173,13 @@ impl AsyncArchiveConnect {
 pub(crate) fn check(context: &ArchiveContext) -> Result<()> {
     let request = context.control_request_channel();
     let response = context.control_response_channel();
-    for (name, channel) in
-        [("control_request_channel", &request), ("control_response_channel", &response)]
-    {
+    for (name, channel, example) in [
+        ("control_request_channel", &request, "aeron:udp?endpoint=localhost:8010"),
+        ("control_response_channel", &response, "aeron:udp?endpoint=localhost:0"),
+    ] {
         if channel.is_empty() {
-            return Err(ArchiveError::invalid(OPERATION, format!("{name} is not set")));
+            let text = format!("{name} is not set; call set_{name}, such as with {example}");
+            return Err(ArchiveError::invalid(OPERATION, text));
         }
     }
     request.to_c_string(ChannelUse::Publication)?;

@@ -468,14 +468,7 @@ impl Connect {
     }
 
     fn timeout(&self, io: &mut impl ConnectIo) -> ClusterError {
-        let mut text =
-            format!("no session after {:?}, in state {:?}", self.message_timeout, self.state);
-        let response_channel = match self.state {
-            ConnectState::AddEgress => None,
-            _ => io.response_channel().ok().flatten(),
-        };
-        let response_channel = response_channel.as_deref().unwrap_or("not known yet");
-        let _ = write!(text, "; response channel: {response_channel}");
+        let mut text = format!("no session after {:?}", self.message_timeout);
         for member in &self.members {
             let state = match &member.error {
                 Some(error) => error.to_string(),
@@ -484,6 +477,20 @@ impl Connect {
                 None => "not connected".to_owned(),
             };
             let _ = write!(text, "; {}: {state}", member.channel);
+        }
+        if matches!(self.state, ConnectState::Send | ConnectState::AwaitResponse) {
+            text += ". The cluster has not answered, perhaps because it has no leader";
+        } else {
+            text += ". If no consensus module runs, start one. If one runs, compare its ingress channel and stream \
+                     with these";
+        }
+        let response_channel = match self.state {
+            ConnectState::AddEgress => None,
+            _ => io.response_channel().ok().flatten(),
+        };
+        if let Some(channel) = response_channel {
+            let channel = channel.trim_end_matches("|rejoin=false");
+            let _ = write!(text, "; its answers have to reach {channel}");
         }
         ClusterError::new(ClusterErrorKind::Timeout, text)
     }

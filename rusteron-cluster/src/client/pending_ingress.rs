@@ -45,10 +45,13 @@ impl PendingIngress {
         self.poll_checked(aeron, channel, stream).map_err(|error| {
             let endpoint = channel.rsplit("endpoint=").next().unwrap_or_default();
             match is_name(endpoint) && !is_temporary(&error) {
-                true => error.with_line(&format!(
-                    "endpoint={endpoint}: the port is missing, as in {endpoint}:9002, and no name resolver of the \
-                     media driver adds one"
-                )),
+                true => Error::new(
+                    error.kind(),
+                    format!(
+                        "ingress endpoint {endpoint}: the port is missing, as in {endpoint}:9002, and no name \
+                         resolver of the media driver adds one"
+                    ),
+                ),
                 false => error,
             }
         })

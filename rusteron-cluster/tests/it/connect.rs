@@ -109,7 +109,12 @@ fn unknown_host_of_all_members_ends_attempt() {
     assert!(error.message().contains("no-such-host"), "{error}");
     assert_eq!(format!("{error:?}"), error.to_string());
     let error = ClusterClient::connect(&aeron, members("0=localhost")).unwrap_err();
-    assert!(error.message().contains("endpoint=localhost: the port is missing"), "{error}");
+    assert!(
+        error
+            .message()
+            .contains("ingress endpoint localhost: the port is missing, as in localhost:9002"),
+        "{error}"
+    );
 }
 
 #[test]
