@@ -4,6 +4,7 @@
 //! - faults that C does not survive, also of an [`UncheckedChannel`](super::UncheckedChannel);
 //! - the endpoint of a publication's destination: the driver accepts one that it cannot read, and
 //!   sends nothing there;
+//! - a missing control address, with a text that names the parameters;
 //! - values that the driver refuses too late, so that it leaks memory or a socket;
 //! - values that are not valid by themselves, also where this use of the channel does not read them: the
 //!   driver ignores some of them silently, and an error with the parameter's range helps more than the
@@ -47,6 +48,7 @@ impl ChannelUse {
         }
         self.dangers(uri)?;
         values(uri)?;
+        self.dynamic_control(uri)?;
         self.leaks(uri)
     }
 
@@ -68,6 +70,23 @@ impl ChannelUse {
             self,
             Self::Subscription | Self::ReceiveDestination | Self::FormerReceiveDestination
         )
+    }
+
+    /// Checks that subscribers can announce themselves somewhere. The driver reads no control mode of a
+    /// destination that a publication sends to.
+    fn dynamic_control(self, uri: &ChannelUri) -> Checked {
+        let is_send = matches!(self, Self::SendDestination | Self::FormerSendDestination);
+        let is_dynamic = control_mode(uri) == Some(ControlMode::Dynamic);
+        if is_send
+            || uri.media() != Media::Udp
+            || !is_dynamic
+            || uri.get(Parameter::Control).is_some()
+        {
+            return Ok(());
+        }
+        let reason = "control-mode=dynamic needs it, the publication's address: control=host:port";
+        let error = ChannelUriError::new(ChannelUriErrorKind::Missing, reason);
+        Err(error.with_key(Parameter::Control.key()))
     }
 
     /// Refuses values, each valid by itself, over which the driver leaks memory or a socket.

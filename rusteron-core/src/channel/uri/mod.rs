@@ -210,7 +210,10 @@ fn split_spy(text: &str) -> (bool, &str) {
 }
 
 fn no_scheme(text: &str) -> ChannelUriError {
-    let reason = "a channel begins with aeron:ipc or aeron:udp? and may have the prefix aeron-spy:";
+    let reason = match split_spy(text).1 {
+        "aeron:udp" => "its parameters are missing, such as aeron:udp?endpoint=host:port",
+        _ => "a channel begins with aeron:ipc or aeron:udp? and may have the prefix aeron-spy:",
+    };
     ChannelUriError::new(ChannelUriErrorKind::Scheme, reason).with_value(text)
 }
 

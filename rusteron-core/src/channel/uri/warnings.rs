@@ -40,7 +40,7 @@ fn ignored(channel_use: ChannelUse, uri: &ChannelUri) -> impl Iterator<Item = St
             Some(parameter) => reason(channel_use, uri, parameter, text)?.into(),
             None => {
                 let known = nearest(key, Parameter::ALL.iter().map(|parameter| parameter.key()))?;
-                Cow::from(format!("not a parameter that Aeron knows, such as {known}"))
+                Cow::from(format!("Aeron ignores it; did you mean {known}?"))
             }
         };
         Some(format!("{key}={text}: {reason}"))
