@@ -92,7 +92,7 @@ fn format(setting: &Setting) -> String {
     }
     match &setting.kind {
         Kind::Flag => "Format::Flag".into(),
-        Kind::Duration if setting.is_in_millis() => "Format::Number(0..=i64::MAX as i128)".into(),
+        Kind::Duration if setting.is_in_millis() => "Format::Milliseconds".into(),
         Kind::Duration | Kind::OptionalDuration => {
             format!(
                 "Format::Duration({})",

@@ -22,6 +22,7 @@ use std::thread;
 use std::time::Duration;
 
 use rusteron_core::cnc::CncFile;
+use rusteron_core::cnc::refusal::{Access, refused};
 use rusteron_core::ffi::{self, Fallible, ForkGuard, PerProcess, Process, last_error};
 use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
@@ -311,26 +312,32 @@ fn explain(error: Error, dir: &Path, driver_timeout: Duration) -> Error {
             Err(cause) => cause,
         };
     }
+    if error.kind() == ErrorKind::Io(io::ErrorKind::PermissionDenied) {
+        return refused(dir, Access::Replace).unwrap_or(error);
+    }
     if error.kind() != ErrorKind::Io(io::ErrorKind::ResourceBusy) {
         return error;
     }
+    let with_text = |kind, text: String| Error::from_code(error.code(), text).with_kind(kind);
     let Ok(cnc) = CncFile::open(dir, Duration::ZERO) else {
         return error.with_kind(ErrorKind::ActiveDriver);
     };
-    let pid = cnc.pid();
+    let (pid, name) = (cnc.pid(), dir.display());
     let age = cnc.heartbeat_age().unwrap_or_default();
     if is_gone(pid) {
         let left = driver_timeout.saturating_sub(age).as_millis();
-        return error.with_kind(ErrorKind::StaleDirectory).with_line(&format!(
-            "process {pid} is gone, and counts as running for {left} ms more; {DELETE_ON_START} \
-             replaces its directory at once"
-        ));
+        let text = format!(
+            "process {pid} is gone, and counts as running in {name} for {left} ms more; \
+             {DELETE_ON_START} replaces the directory at once"
+        );
+        return with_text(ErrorKind::StaleDirectory, text);
     }
     let age = age.as_millis();
-    error.with_kind(ErrorKind::ActiveDriver).with_line(&format!(
-        "process {pid} runs in it, and its last heartbeat is {age} ms old; use another directory, \
-             or end that process first"
-    ))
+    let text = format!(
+        "process {pid} runs in {name}, and its last heartbeat is {age} ms old; use another \
+         directory, or end that process first"
+    );
+    with_text(ErrorKind::ActiveDriver, text)
 }
 
 /// Finds a better kind than an invalid argument, which C reports if the directory of an ended

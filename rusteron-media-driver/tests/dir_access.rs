@@ -274,7 +274,11 @@ fn client_for_other_tests() {
             drop(streams(&dir));
             println!("exchanged");
         }
-        Err(error) => println!("{:?}: {error}", error.kind()),
+        Err(error) => {
+            println!("{:?}: {error}", error.kind());
+            let launched = MediaDriver::launch(driver_context_in(&dir));
+            println!("launch: {}", launched.expect_err("another user's directory"));
+        }
     }
 }
 
@@ -385,6 +389,10 @@ fn clients_of_other_user() {
             format!("{:?}", ErrorKind::Io(std::io::ErrorKind::PermissionDenied))
         };
         assert!(outcome.contains(&expected), "{access} {group}: {outcome}");
+        let refusal = format!("user {OTHER} may not search this directory of user 0");
+        let launch = outcome.split_once("launch: permission denied").map(|(_, launch)| launch);
+        let names_owner = |text: &str| text.contains(&refusal) && text.contains("AERON_DIR");
+        assert!(is_let_in || launch.is_some_and(names_owner), "{access} {group}: {outcome}");
         // Those of the same user are none the wiser.
         drop(connect(&driver));
     }

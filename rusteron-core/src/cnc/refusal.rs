@@ -17,6 +17,8 @@ pub enum Access {
     Read,
     /// For a client.
     ReadWrite,
+    /// For a driver that would make the directory anew.
+    Replace,
 }
 
 /// Looks at the file in a driver's directory until `look` returns something, or the timeout has passed. `look` learns
@@ -50,6 +52,11 @@ pub fn await_file<T>(
     }
 }
 
+/// Returns the operating system's refusal to open a driver's file.
+pub fn refused(dir: &Path, access: Access) -> Option<Error> {
+    Refusal::find(dir, access).map(|refusal| refusal.to_error())
+}
+
 /// A failed attempt to open `cnc.dat`. A missing file is no refusal: a driver may still make it.
 ///
 /// C waits for a file that it may not open as for a missing file, and then reports a missing file.
@@ -74,7 +81,7 @@ impl Refusal {
             if !metadata.is_file() {
                 return Ok(());
             }
-            let is_written = access == Access::ReadWrite;
+            let is_written = access != Access::Read;
             OpenOptions::new().read(true).write(is_written).open(&file).map(drop)
         });
         let cause = opened.err().filter(|cause| cause.kind() != io::ErrorKind::NotFound)?;
@@ -157,14 +164,21 @@ impl Refusal {
         let denied = match (metadata.is_dir(), self.access) {
             (true, _) => "search this directory",
             (false, Access::Read) => "read this file",
-            (false, Access::ReadWrite) => "read and write this file",
+            (false, Access::ReadWrite | Access::Replace) => "read and write this file",
+        };
+        let help = match self.access {
+            Access::Replace => {
+                "choose another directory (--dir, AERON_DIR), or run this driver as that user"
+            }
+            Access::Read | Access::ReadWrite => {
+                "run this program as the driver's user, or start the driver with access for a group \
+                 (media_driver --dir-access group)"
+            }
         };
         let (path, file) = (path.display(), self.file.display());
         let (owner, group, mode) = (metadata.uid(), metadata.gid(), metadata.mode() & 0o7777);
         Some(format!(
-            "{file}: {path}: user {user} may not {denied} of user {owner}, group {group}, mode {mode:04o}; \
-             run this program as the driver's user, or start the driver with access for a group \
-             (media_driver --dir-access group)"
+            "{file}: {path}: user {user} may not {denied} of user {owner}, group {group}, mode {mode:04o}; {help}"
         ))
     }
 

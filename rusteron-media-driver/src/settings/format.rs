@@ -19,6 +19,8 @@ pub(super) enum Format {
     Size(Limit),
     /// Nanoseconds from this minimum, as a number or with a unit.
     Duration(u64),
+    /// A duration as a number without a unit.
+    Milliseconds,
     /// A number as in C, which can be hexadecimal or octal.
     Number(RangeInclusive<i128>),
     Word(&'static [&'static str]),
@@ -143,6 +145,10 @@ impl Format {
                     "a duration with ns, us, ms or s, {} or more",
                     scan::format_duration(Duration::from_nanos(*min))
                 ),
+            ),
+            Self::Milliseconds => (
+                number(text).is_some_and(|millis| (0..=i64::MAX.into()).contains(&millis)),
+                "a number of milliseconds, such as 10000".into(),
             ),
             Self::Number(range) => (
                 number(text).is_some_and(|number| range.contains(&number)),
@@ -275,6 +281,7 @@ mod tests {
                 &["1000", "1us", "1000ns", "5MS", "10s", "9223372036s"],
                 &["", "9223372037s", "999", "1ns", "1sec", "5m", "1 s", "-1s", "1h"],
             ),
+            (Format::Milliseconds, &["0", "10000"], &["", "10s", "-1", "9223372036854775808"]),
             (
                 Format::Number(-1..=255),
                 &["-1", "0", "255", "0xff", "017", "0X1F"],

@@ -19,7 +19,7 @@ const PROBLEMS: &[(&str, &str, &str)] = &[
     ("AERON_THREADING_MODE", "foo", "must be DEDICATED, SHARED_NETWORK, SHARED or INVOKER"),
     ("AERON_TIMER_INTERVAL", "1sec", "must be a duration with ns, us, ms or s, 1us or more"),
     ("AERON_MAX_RESEND", "1000", "must be an integer from 1 to 256"),
-    ("AERON_DRIVER_TIMEOUT", "10s", "must be an integer from 0 to 9223372036854775807"),
+    ("AERON_DRIVER_TIMEOUT", "10s", "must be a number of milliseconds, such as 10000"),
     ("AERON_IPC_MTU_LENGTH", "100000", "must be a multiple of 32 from 64 to 65504"),
     ("AERON_RELIABLE_STREAM", "maybe", "must be true or false"),
     ("AERON_RECEIVER_GROUP_CONSIDERATION", "yes", "must be true, false or infer"),
