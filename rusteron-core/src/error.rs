@@ -2,6 +2,7 @@
 
 mod close_cause;
 mod offer_error;
+mod phrases;
 
 use std::fmt;
 use std::io;
@@ -326,13 +327,9 @@ impl ErrorKind {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.kind())?;
-        let mut last = "";
-        for (index, line) in self.message().lines().enumerate() {
-            let text = self.description(index == 0, line);
-            if !text.is_empty() && text != last {
-                write!(f, ": {text}")?;
-                last = text;
-            }
+        match phrases::explain(self.kind(), self.message()) {
+            Some(text) => write!(f, ": {text}")?,
+            None => self.write_lines(f)?,
         }
         const GENERIC: i32 = -(sys::AERON_ERROR_CODE_GENERIC_ERROR as i32);
         match self.code() {
@@ -343,11 +340,24 @@ impl fmt::Display for Error {
 }
 
 impl Error {
+    /// Writes the lines that say something new.
+    fn write_lines(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut last = "";
+        for (index, line) in self.message().lines().enumerate() {
+            let text = self.description(index == 0, line);
+            if !text.is_empty() && text != last {
+                write!(f, ": {text}")?;
+                last = text;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns a line of Aeron's text without `[function, file:line]`.
     ///
     /// The result is empty for what other parts of a displayed error say: a line `(code) summary`,
-    /// unless it is a cause of another kind than this error or of no kind that has words, and the C client's line above the driver's
-    /// text, `async_add_publication registration error`.
+    /// unless it is a cause of another kind than this error or of no kind that has words, and the C
+    /// client's heading above the driver's text.
     fn description<'a>(&self, is_first: bool, line: &'a str) -> &'a str {
         let line = line.trim();
         if let Some(number) = numbered(line) {
@@ -363,7 +373,7 @@ impl Error {
             None if line.starts_with('[') && line.ends_with(']') => "",
             None => line,
         };
-        if text.starts_with("async_") && text.ends_with(" registration error") { "" } else { text }
+        if phrases::is_heading(text) { "" } else { text }
     }
 }
 

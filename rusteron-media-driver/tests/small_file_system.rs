@@ -39,6 +39,7 @@ fn launch_without_space() {
         let error = MediaDriver::launch(driver_context_in(&dir)).expect_err("no space");
         assert_eq!(error.kind(), ErrorKind::StorageSpace, "{error:?}");
         assert!(error.message().contains("No space left on device"), "{error:?}");
+        assert!(error.to_string().contains("cnc.dat: its file system has no space"), "{error}");
         assert!(!dir.join("cnc.dat").exists());
     }
 }
@@ -54,6 +55,7 @@ fn log_buffer_without_space() {
     let aeron = connect(&driver);
     let error = aeron.add_publication("aeron:ipc?term-length=64m", 1).expect_err("no space");
     assert_eq!(error.kind(), ErrorKind::StorageSpace, "{error:?}");
+    assert!(error.to_string().contains("bytes left; use a shorter term-length"), "{error}");
     drop(aeron.add_publication("aeron:ipc?term-length=64k", 1).expect("there is space for this"));
     drop(aeron);
 }

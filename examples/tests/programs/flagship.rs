@@ -111,7 +111,7 @@ fn missing_driver_is_an_error() {
     let finished = run(command);
     finished.assert_exit_code(1);
     assert!(finished.stderr.starts_with("error: "), "{finished:#?}");
-    assert!(finished.stderr.contains("CnC file"), "{finished:#?}");
+    assert!(finished.stderr.contains("no media driver runs"), "{finished:#?}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ const SAMPLES: [(&str, &[&str]); 11] = [
             "Quote 3 withdrawn",
             "Quote 4 published, position 256",
             // The MTU of IPC without a header, and a byte more.
-            "No claim: a message of 1377 bytes; this publication takes 1376 at most",
+            "No claim: a message of 1377 bytes; this call takes 1376 at most",
             "Received quote 2, reserved value -1",
             "Received quote 4, reserved value -1",
             "Received 1377 bytes",
@@ -121,7 +121,7 @@ fn missing_driver_is_an_error() {
         command.env("AERON_DIR", empty.path()).env("AERON_DRIVER_TIMEOUT", "200");
         let finished = run(command);
         finished.assert_exit_code(1);
-        assert!(finished.stderr.contains("CnC file"), "{finished:#?}");
+        assert!(finished.stderr.contains("no media driver runs"), "{finished:#?}");
     }
 }
 

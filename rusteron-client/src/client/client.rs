@@ -308,7 +308,7 @@ impl Client {
     /// Returns the error of a closed client.
     pub(crate) fn closed_error(&self) -> Error {
         let cause = self.handle_close_cause();
-        Error::closed(cause, format!("the client is closed: {cause}"))
+        Error::closed(cause, cause.with_advice())
     }
 
     /// Replaces C's error for a closed client, which does not name the cause.

@@ -121,19 +121,15 @@ fn incompatible(error: Error, dir: &Path) -> Error {
     ))
 }
 
-/// Describes the absence of a driver. The first line is C's, except for an incomplete file: C has no
-/// text for that case.
+/// Describes the absence of a driver.
 fn driver_timeout(context: &Context, state: sys::rusteron_cnc_state_t, heartbeat: i64) -> Error {
     let (dir, timeout) = (context.dir(), context.driver_timeout().as_millis());
     let name = dir.display();
     let message = match state {
         sys::rusteron_cnc_state_enum_RUSTERON_CNC_ABSENT => {
-            let file = dir.join("cnc.dat");
             let finding = if dir.exists() { "has no cnc.dat" } else { "does not exist" };
             format!(
-                "CnC file not created: {}\nno media driver runs in {name}, which {finding} after {timeout} ms; \
-                 {ADVICE}",
-                file.display()
+                "no media driver runs in {name}, which {finding}, also {timeout} ms later; {ADVICE}"
             )
         }
         sys::rusteron_cnc_state_enum_RUSTERON_CNC_READY => {

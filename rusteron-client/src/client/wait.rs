@@ -65,7 +65,7 @@ impl fmt::Display for WaitError {
                 write!(f, "timed out after {waited:.1?}: {channel} stream {stream_id} {state}")
             }
             Self::Rejected(error) => error.fmt(f),
-            Self::Closed(cause) => write!(f, "the stream is closed: {cause}"),
+            Self::Closed(cause) => write!(f, "the stream is closed: {}", cause.with_advice()),
             Self::CalledFromConductor => {
                 f.write_str("waiting in a callback of the conductor; another thread has to wait")
             }
@@ -77,7 +77,7 @@ impl fmt::Display for WaitState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotConnected { channel_status: ChannelStatus::Active } => {
-                f.write_str("is not connected; no peer has been heard of")
+                f.write_str("is not connected: no peer has joined, or the last one has left")
             }
             Self::NotConnected { channel_status } => {
                 write!(f, "is not connected; channel status {channel_status:?}")

@@ -94,6 +94,18 @@ impl CloseCause {
             _ => Self::Fatal { code: end.code },
         }
     }
+
+    /// Returns the cause and what helps, for the text of an error.
+    #[doc(hidden)]
+    pub fn with_advice(self) -> String {
+        match self {
+            Self::Handle | Self::Forked { .. } => self.to_string(),
+            Self::ConductorServiceTimeout { .. } => format!(
+                "{self}; make a new client, and call do_work more often or return from handlers sooner"
+            ),
+            _ => format!("{self}; make a new client, as Reconnect does"),
+        }
+    }
 }
 
 fn millis(value: i64) -> u32 {

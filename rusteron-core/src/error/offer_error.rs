@@ -118,14 +118,15 @@ impl fmt::Display for OfferError {
             Self::NotConnected => f.write_str("no subscriber is connected"),
             Self::BackPressured => f.write_str("back-pressured by the subscribers"),
             Self::AdminAction => f.write_str("the log buffer is being rotated"),
-            Self::Closed(cause) => write!(f, "the publication is closed: {cause}"),
+            Self::Closed(cause) => write!(f, "the publication is closed: {}", cause.with_advice()),
             Self::MaxPositionExceeded => f.write_str("the stream has reached its last position"),
             Self::CorruptLogBuffer => {
                 f.write_str("another process has overwritten the log buffer's tail")
             }
             Self::MessageTooLong { length, max_message_length } => write!(
                 f,
-                "a message of {length} bytes; this publication takes {max_message_length} at most"
+                "a message of {length} bytes; this call takes {max_message_length} at most: a claim one \
+                 fragment, an offer an eighth of term-length up to 16 MiB"
             ),
             Self::Unblocked => f.write_str("the media driver has unblocked the claim"),
             Self::InvalidBlock { offset, fault } => {
@@ -185,7 +186,7 @@ pub enum PollError {
 impl fmt::Display for PollError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Closed(cause) => write!(f, "the subscription is closed: {cause}"),
+            Self::Closed(cause) => write!(f, "the subscription is closed: {}", cause.with_advice()),
         }
     }
 }

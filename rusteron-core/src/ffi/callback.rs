@@ -101,9 +101,17 @@ pub fn is_running() -> bool {
 /// Returns an error if waiting in this thread would be a deadlock.
 pub fn forbid_blocking(operation: &str) -> Result<()> {
     if is_running() {
+        let has_async = ["add_", "remove_", "connect", "next_session_id"];
+        let or_async = match has_async.iter().any(|beginning| operation.starts_with(beginning)) {
+            true => format!(", or call async_{operation}"),
+            false => String::new(),
+        };
         return Err(Error::new(
             ErrorKind::CalledFromConductor,
-            format!("{operation} blocks until the conductor has answered, and this is its thread"),
+            format!(
+                "{operation} would wait for the conductor, whose thread this is; pass the event to \
+                 another thread{or_async}"
+            ),
         ));
     }
     Ok(())
@@ -120,6 +128,10 @@ mod tests {
         run("handler", || inside = Some(forbid_blocking("add_publication")));
         let error = inside.expect("the callback ran").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::CalledFromConductor);
+        assert!(
+            error.message().ends_with("another thread, or call async_add_publication"),
+            "{error}"
+        );
         assert!(forbid_blocking("add_publication").is_ok());
     }
 

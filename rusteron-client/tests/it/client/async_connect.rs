@@ -48,7 +48,7 @@ fn missing_driver_is_awaited_error() {
     let connecting = Aeron::async_connect(context).expect("begun");
     let error = block_on(connecting).expect_err("no driver");
     assert_eq!(error.kind(), ErrorKind::DriverTimeout);
-    assert!(error.to_string().contains("CnC file"), "{error}");
+    assert!(error.to_string().contains("no media driver runs"), "{error}");
 }
 
 /// Settings that own a reference, so that the test sees when they are freed.

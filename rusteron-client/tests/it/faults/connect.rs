@@ -51,7 +51,6 @@ fn without_driver_is_driver_timeout() {
     let error = connect_soon_or_not(&dir.path().join("nobody"));
     assert_eq!(error.kind(), ErrorKind::DriverTimeout);
     assert_eq!(error.code(), -1000);
-    assert!(error.message().contains("CnC file not created"), "{error:?}");
     let shown = error.to_string();
     assert!(shown.contains("nobody") && shown.contains("no media driver runs"), "{shown}");
 }
@@ -115,7 +114,7 @@ fn occupied_port_is_in_use() {
     let channel = format!("aeron:udp?endpoint={}", occupied.local_addr().expect("an address"));
     let error = aeron.add_subscription(&channel, 1001).expect_err("the port is in use");
     assert_eq!(error.kind(), ErrorKind::Io(std::io::ErrorKind::AddrInUse), "{error}");
-    assert!(error.to_string().starts_with("address in use: failed to bind"), "{error}");
+    assert!(error.to_string().starts_with("address in use: 127.0.0.1:"), "{error}");
 }
 
 #[test]

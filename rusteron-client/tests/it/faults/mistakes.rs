@@ -2,7 +2,7 @@
 
 use std::error::Error as StdError;
 use std::net::UdpSocket;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusteron_client::Aeron;
 use rusteron_media_driver::MediaDriver;
@@ -33,6 +33,8 @@ fn texts_name_value_and_remedy() {
     let taken = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let port = taken.local_addr().expect("an address").port();
     let ipc = aeron.add_publication("aeron:ipc", 1002).expect("a publication");
+    let long_terms =
+        aeron.add_publication("aeron:ipc?term-length=64m", 1004).expect("a publication");
     let single = format!("aeron:udp?endpoint=localhost:{}", free_port());
     let single = aeron.add_publication(single, 1002).expect("a publication");
     let destination = "aeron:udp?endpoint=localhost:9";
@@ -44,9 +46,18 @@ fn texts_name_value_and_remedy() {
 
     let mut faults = Vec::new();
     let mistakes: Vec<Mistake> = vec![
-        (&["missing", "does not exist", "start a media driver", "AERON_DIR"], error(elsewhere())),
         (
-            &["active media driver", "use another directory"],
+            &[
+                "no media driver runs in",
+                "missing",
+                "does not exist",
+                "start a media driver",
+                "AERON_DIR",
+            ],
+            error(elsewhere()),
+        ),
+        (
+            &["active media driver: process", "use another directory"],
             error(MediaDriver::launch(driver_context_in(driver.aeron_dir()))),
         ),
         (
@@ -69,8 +80,30 @@ fn texts_name_value_and_remedy() {
         (&["endpoint"], publication("aeron:udp?term-length=64k")),
         (&["endpoint=localhost: must be host:port"], subscription("aeron:udp?endpoint=localhost")),
         // The empty label keeps the name from every name server, so that none delays the answer.
-        (&["no-such..host"], publication("aeron:udp?endpoint=no-such..host:9")),
-        (&["address", "in use"], subscription(&format!("aeron:udp?endpoint=127.0.0.1:{port}"))),
+        (
+            &["unknown host: endpoint=no-such..host:9: the driver's machine cannot resolve this"],
+            publication("aeron:udp?endpoint=no-such..host:9"),
+        ),
+        (
+            &["address in use: 127.0.0.1:", "another process", "port 0 for any"],
+            subscription(&format!("aeron:udp?endpoint=127.0.0.1:{port}")),
+        ),
+        (
+            &["control-mode=dynamic needs it", "control=host:port"],
+            publication("aeron:udp?endpoint=localhost:9|control-mode=dynamic"),
+        ),
+        (
+            &["control-mode=dynamic needs it", "control=host:port"],
+            subscription("aeron:udp?endpoint=localhost:9|control-mode=dynamic"),
+        ),
+        (
+            &[
+                "term-length=65536: a publication of",
+                "has term-length=67108864, perhaps",
+                "stream id",
+            ],
+            error(aeron.add_publication("aeron:ipc?term-length=64k", 1004)),
+        ),
         (
             &["aeron:ipc: has no destinations", "control-mode=manual"],
             error(ipc.add_destination(destination)),
@@ -81,12 +114,20 @@ fn texts_name_value_and_remedy() {
         ),
         (&["aeron:ipc: has no destinations"], error(listener.add_destination(destination))),
         (&["begins with aeron:ipc or aeron:udp?"], publication("ipc")),
+        (&["parameters are missing", "aeron:udp?endpoint=host:port"], publication("aeron:udp")),
         (
             &["only subscriptions can be spies"],
             publication("aeron-spy:aeron:udp?endpoint=localhost:9"),
         ),
-        (&["8193 bytes", "takes 8192 at most"], error(exclusive.offer(&too_long))),
-        (&["1377 bytes", "takes 1376 at most"], error(exclusive.try_claim(1377))),
+        (
+            &["8193 bytes", "takes 8192 at most", "term-length up to 16 MiB"],
+            error(exclusive.offer(&too_long)),
+        ),
+        (&["1377 bytes", "takes 1376 at most: a claim"], error(exclusive.try_claim(1377))),
+        (
+            &["not connected: ", "no peer has joined, or the last one has left"],
+            error(exclusive.offer_until(b"alone", Instant::now())),
+        ),
         (&["label: 400 bytes; the maximum is 380"], error(aeron.add_counter(1001, &[], &label))),
         (
             &["type_id=-5: must be from 0", "your own from 1000"],
@@ -104,6 +145,7 @@ fn texts_name_value_and_remedy() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+    drop(long_terms);
     // The driver takes any stream id.
     drop(aeron.add_publication("aeron:ipc", -7).expect("a publication"));
 }

@@ -1,0 +1,95 @@
+//! Phrases of C's error texts. For failures whose facts only C's text has, a sentence in the caller's words replaces it.
+//!
+//! If C words a failure differently, its own text is shown. The tests `mistakes` of the client and `small_file_system`
+//! of the driver notice that.
+
+use std::io;
+
+use crate::error::ErrorKind;
+
+/// Returns whether a line is the C client's heading above the driver's text, such as
+/// `async_add_publication registration error`.
+pub(super) fn is_heading(line: &str) -> bool {
+    line.starts_with("async_") && line.ends_with(" registration error")
+}
+
+/// Returns what is wrong and what helps, if `text` has a known phrase.
+pub(super) fn explain(kind: ErrorKind, text: &str) -> Option<String> {
+    let after = |phrase| Some(text.split_once(phrase)?.1.lines().next()?.trim_end());
+    match kind {
+        ErrorKind::Io(io::ErrorKind::AddrInUse) => {
+            // `9, 127.0.0.1:40123)`
+            let (_, address) = after("failed to bind(")?.strip_suffix(')')?.split_once(", ")?;
+            Some(format!(
+                "{address}: another process, or another channel of this driver, has this port; choose another, or \
+                 port 0 for any"
+            ))
+        }
+        ErrorKind::UnknownHost => {
+            let (parameter, _) = after("Unresolved - ")?.split_once(", name-and-port=")?;
+            // `no-host): (-2) Name or service not known`
+            let reason = after("Unable to resolve host=(").and_then(|rest| rest.rsplit_once(") "));
+            let reason = reason.map(|(_, reason)| format!(" ({reason})")).unwrap_or_default();
+            Some(format!("{parameter}: the driver's machine cannot resolve this host name{reason}"))
+        }
+        ErrorKind::InvalidArgument => {
+            if let Some(setting) = after("could not parse driver timeout: ") {
+                return Some(format!("{setting}: must be a number of milliseconds, such as 10000"));
+            }
+            let (key, values) = after("existing publication has different '")?.split_once("': ")?;
+            let (existing, requested) =
+                values.strip_prefix("existing=")?.split_once(" requested=")?;
+            Some(format!(
+                "{key}={requested}: a publication of this channel and stream has {key}={existing}, perhaps of a \
+                 process that ended seconds ago; request the same, or use another stream id"
+            ))
+        }
+        ErrorKind::StorageSpace => {
+            if let Some(path) = after("Failed to allocate file space: ") {
+                return Some(format!(
+                    "{path}: its file system has no space for this file; free some there, or use another directory"
+                ));
+            }
+            let lengths = after("insufficient usable storage for new log of length=")?;
+            let (length, rest) = lengths.split_once(" usable=")?;
+            let (usable, dir) = rest.split_once(" in ")?;
+            Some(format!(
+                "a log buffer of {length} bytes does not fit into {dir}, which has {usable} bytes left; use a shorter \
+                 term-length, or give the directory more space"
+            ))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::error::Error;
+
+    #[test]
+    fn known_phrases_become_one_sentence() {
+        for (code, text, expected) in [
+            (
+                -11,
+                "(-11) generic error\n[p, c.c:1] async_add_subscription registration error\n\
+                 (98) Address already in use\n[b, s.c:93] failed to bind(9, [::1]:40123)\n[t, t.c:165] unicast bind",
+                "address in use: [::1]:40123: another process, or another channel of this driver, has this port; \
+                 choose another, or port 0 for any",
+            ),
+            (
+                22,
+                "(22) Invalid argument\n[i, c.c:149] could not parse driver timeout: AERON_DRIVER_TIMEOUT=10s\n",
+                "invalid argument: AERON_DRIVER_TIMEOUT=10s: must be a number of milliseconds, such as 10000 \
+                 (Aeron error 22)",
+            ),
+            // Not as expected: C's text stays.
+            (
+                98,
+                "(98) in use\n[b, s.c:93] failed to bind",
+                "address in use: failed to bind (Aeron error 98)",
+            ),
+        ] {
+            assert_eq!(Error::from_code(code, text).to_string(), expected);
+        }
+    }
+}
