@@ -360,19 +360,19 @@ impl Error {
     /// client's heading above the driver's text.
     fn description<'a>(&self, is_first: bool, line: &'a str) -> &'a str {
         let line = line.trim();
-        if let Some(number) = numbered(line) {
-            if number > 0 && self.kind() == ErrorKind::Io(uncategorized()) {
-                return line;
-            }
-            let is_of_kind = ErrorKind::from_code(number) == self.kind();
-            let is_repeated = is_of_kind || number == self.code() || is_first && number <= 0;
-            return if is_repeated { "" } else { line };
-        }
         let text = match line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
             Some((_, text)) => text.trim(),
             None if line.starts_with('[') && line.ends_with(']') => "",
             None => line,
         };
+        if let Some(number) = numbered(text) {
+            if number > 0 && self.kind() == ErrorKind::Io(uncategorized()) {
+                return text;
+            }
+            let is_of_kind = ErrorKind::from_code(number) == self.kind();
+            let is_repeated = is_of_kind || number == self.code() || is_first && number <= 0;
+            return if is_repeated { "" } else { text };
+        }
         if phrases::is_heading(text) { "" } else { text }
     }
 }

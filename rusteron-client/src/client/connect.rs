@@ -129,7 +129,7 @@ fn driver_timeout(context: &Context, state: sys::rusteron_cnc_state_t, heartbeat
         sys::rusteron_cnc_state_enum_RUSTERON_CNC_ABSENT => {
             let finding = if dir.exists() { "has no cnc.dat" } else { "does not exist" };
             format!(
-                "no media driver runs in {name}, which {finding}, also {timeout} ms later; {ADVICE}"
+                "no media driver runs in {name}, which {finding} (waited {timeout} ms); {ADVICE}"
             )
         }
         sys::rusteron_cnc_state_enum_RUSTERON_CNC_READY => {

@@ -125,8 +125,8 @@ impl fmt::Display for OfferError {
             }
             Self::MessageTooLong { length, max_message_length } => write!(
                 f,
-                "a message of {length} bytes; this call takes {max_message_length} at most: a claim one \
-                 fragment, an offer an eighth of term-length up to 16 MiB"
+                "a message of {length} bytes; this call takes {max_message_length} at most; offer takes \
+                 an eighth of term-length, up to 16 MiB"
             ),
             Self::Unblocked => f.write_str("the media driver has unblocked the claim"),
             Self::InvalidBlock { offset, fault } => {

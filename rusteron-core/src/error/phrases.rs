@@ -1,4 +1,5 @@
-//! Phrases of C's error texts. For failures whose facts only C's text has, a sentence in the caller's words replaces it.
+//! Phrases of C's error texts. Where only that text has the facts of a failure, a sentence in the caller's words
+//! replaces it.
 //!
 //! If C words a failure differently, its own text is shown. The tests `mistakes` of the client and `small_file_system`
 //! of the driver notice that.

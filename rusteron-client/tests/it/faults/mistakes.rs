@@ -77,7 +77,10 @@ fn texts_name_value_and_remedy() {
             publication("aeron:ipc?term-length=100k"),
         ),
         (&["mtu=64k: must be a multiple of 32 from 64 to 65504"], publication("aeron:ipc?mtu=64k")),
-        (&["endpoint"], publication("aeron:udp?term-length=64k")),
+        (
+            &["invalid channel: URIs for UDP must specify endpoint"],
+            publication("aeron:udp?term-length=64k"),
+        ),
         (&["endpoint=localhost: must be host:port"], subscription("aeron:udp?endpoint=localhost")),
         // The empty label keeps the name from every name server, so that none delays the answer.
         (
@@ -89,11 +92,11 @@ fn texts_name_value_and_remedy() {
             subscription(&format!("aeron:udp?endpoint=127.0.0.1:{port}")),
         ),
         (
-            &["control-mode=dynamic needs it", "control=host:port"],
+            &["control-mode=dynamic needs control=host:port"],
             publication("aeron:udp?endpoint=localhost:9|control-mode=dynamic"),
         ),
         (
-            &["control-mode=dynamic needs it", "control=host:port"],
+            &["control-mode=dynamic needs control=host:port"],
             subscription("aeron:udp?endpoint=localhost:9|control-mode=dynamic"),
         ),
         (
@@ -120,10 +123,10 @@ fn texts_name_value_and_remedy() {
             publication("aeron-spy:aeron:udp?endpoint=localhost:9"),
         ),
         (
-            &["8193 bytes", "takes 8192 at most", "term-length up to 16 MiB"],
+            &["8193 bytes", "takes 8192 at most", "term-length, up to 16 MiB"],
             error(exclusive.offer(&too_long)),
         ),
-        (&["1377 bytes", "takes 1376 at most: a claim"], error(exclusive.try_claim(1377))),
+        (&["1377 bytes", "takes 1376 at most; offer takes"], error(exclusive.try_claim(1377))),
         (
             &["not connected: ", "no peer has joined, or the last one has left"],
             error(exclusive.offer_until(b"alone", Instant::now())),

@@ -84,7 +84,8 @@ impl ChannelUse {
         {
             return Ok(());
         }
-        let reason = "control-mode=dynamic needs it, the publication's address: control=host:port";
+        let reason =
+            "missing; control-mode=dynamic needs control=host:port, the publication's address";
         let error = ChannelUriError::new(ChannelUriErrorKind::Missing, reason);
         Err(error.with_key(Parameter::Control.key()))
     }
