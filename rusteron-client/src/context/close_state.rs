@@ -66,13 +66,12 @@ impl CloseState {
         true
     }
 
-    /// Replaces C's text for a driver whose process has ended, which C only knows to be silent, and for
-    /// a conductor that was not called in time.
+    /// Replaces C's text for a driver whose process has ended: C only knows that it is silent.
     pub(crate) fn explain(&self, error: Error) -> Error {
-        let Some(cause) = self.cause() else { return error };
-        match (cause, error.kind()) {
-            (CloseCause::DriverGone { .. }, ErrorKind::DriverTimeout)
-            | (CloseCause::ConductorServiceTimeout { .. }, ErrorKind::ConductorServiceTimeout) => {
+        match self.cause() {
+            Some(cause @ CloseCause::DriverGone { .. })
+                if error.kind() == ErrorKind::DriverTimeout =>
+            {
                 Error::from_code(error.code(), cause.with_advice())
             }
             _ => error,

@@ -45,6 +45,17 @@ pub(super) fn explain(kind: ErrorKind, text: &str) -> Option<String> {
                  process that ended seconds ago; request the same, or use another stream id"
             ))
         }
+        ErrorKind::ConductorServiceTimeout => {
+            let times = after("service interval exceeded in ns: timeout=")?;
+            let (timeout, interval) = times.split_once(", interval=")?;
+            let millis = |nanos: &str| Some(nanos.parse::<u64>().ok()? / 1_000_000);
+            Some(format!(
+                "the client's conductor did no work for {} ms, timeout {} ms; make a new client, and call do_work more \
+                 often or return from handlers sooner",
+                millis(interval)?,
+                millis(timeout)?
+            ))
+        }
         ErrorKind::StorageSpace => {
             if let Some(path) = after("Failed to allocate file space: ") {
                 return Some(format!(
@@ -82,6 +93,12 @@ mod tests {
                 "(22) Invalid argument\n[i, c.c:149] could not parse driver timeout: AERON_DRIVER_TIMEOUT=10s\n",
                 "invalid argument: AERON_DRIVER_TIMEOUT=10s: must be a number of milliseconds, such as 10000 \
                  (Aeron error 22)",
+            ),
+            (
+                -1002,
+                "(-1002) x\n[c, c.c:1] service interval exceeded in ns: timeout=2000000000, interval=2013481775",
+                "conductor service timeout: the client's conductor did no work for 2013 ms, timeout 2000 ms; make a new \
+                 client, and call do_work more often or return from handlers sooner (Aeron error -1002)",
             ),
             // Not as expected: C's text stays.
             (

@@ -102,7 +102,7 @@ fn idle_client_is_timed_out() {
         matches!(error.kind(), ErrorKind::ConductorServiceTimeout | ErrorKind::ClientTimeout),
         "{error:?}"
     );
-    let helps = error.message().contains("call do_work more often");
+    let helps = error.to_string().contains("call do_work more often");
     assert!(helps || error.kind() == ErrorKind::ClientTimeout, "{error:?}");
     assert!(aeron.is_closed());
     assert!(matches!(publication.offer(b"x"), Err(OfferError::Closed(_))));
