@@ -178,7 +178,7 @@ pub(crate) fn check(context: &ArchiveContext) -> Result<()> {
         ("control_response_channel", &response, "aeron:udp?endpoint=localhost:0"),
     ] {
         if channel.is_empty() {
-            let text = format!("{name} is not set; call set_{name}, such as with {example}");
+            let text = format!("{name} is not set; it wants a channel such as {example}");
             return Err(ArchiveError::invalid(OPERATION, text));
         }
     }
