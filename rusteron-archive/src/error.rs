@@ -408,13 +408,13 @@ impl fmt::Display for ArchiveError {
             }
             kind => write!(f, "{}: {kind}", self.operation())?,
         }
-        let mut repetition = String::new();
-        if let Some(id) = self.relevant_id() {
+        let id = self.relevant_id();
+        if let Some(id) = id {
             write!(f, " (id {id})")?;
-            // All that the archive says of most of them.
-            repetition = format!("unknown recording id: {id}");
         }
-        if !self.message().is_empty() && self.message() != repetition {
+        // All that the archive says of most unknown recordings.
+        let is_said = id.is_some_and(|id| self.message() == format!("unknown recording id: {id}"));
+        if !self.message().is_empty() && !is_said {
             write!(f, ": {}", self.message())?;
         }
         match self.code() {

@@ -481,8 +481,7 @@ impl Connect {
         if matches!(self.state, ConnectState::Send | ConnectState::AwaitResponse) {
             text += ". The cluster has not answered, perhaps because it has no leader";
         } else {
-            text += ". If no consensus module runs, start one. If one runs, compare its ingress channel and stream \
-                     with these";
+            text += ". If no consensus module runs, start one. If one runs, compare its ingress channel with these";
         }
         let response_channel = match self.state {
             ConnectState::AddEgress => None,
