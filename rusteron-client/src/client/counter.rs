@@ -233,6 +233,21 @@ impl Counter {
         self.constants.registration_id
     }
 
+    /// Sets the reference id: the registration id of the resource that the counter belongs to. It is 0
+    /// at first. All processes can read it, see
+    /// [`CounterSnapshot::reference_id`](crate::CounterSnapshot::reference_id).
+    ///
+    /// Set it before the value that makes readers look at the counter. Has no effect after the client
+    /// is closed and the driver has freed the counter.
+    ///
+    /// Corresponds to Java's `AeronCounters.setReferenceId`.
+    #[doc(alias = "setReferenceId")]
+    pub fn set_reference_id(&self, reference_id: i64) {
+        if self.shared.is_owned() {
+            self.shared.set_reference_id(reference_id);
+        }
+    }
+
     /// Returns the counter's constants: its ids.
     ///
     /// Corresponds to `aeron_counter_constants`.

@@ -59,6 +59,15 @@ impl CounterValue {
         unsafe { AtomicI64::from_ptr(&raw mut (*self.record).reference_id).load(Ordering::Relaxed) }
     }
 
+    /// Sets the counter's reference id with release, whichever resource owns the counter.
+    pub fn set_reference_id(self, reference_id: i64) {
+        // SAFETY: by the contract of `new`.
+        unsafe {
+            AtomicI64::from_ptr(&raw mut (*self.record).reference_id)
+                .store(reference_id, Ordering::Release);
+        }
+    }
+
     #[inline(always)]
     fn registration_id_field<'a>(self) -> &'a AtomicI64 {
         // SAFETY: by the contract of `new`.

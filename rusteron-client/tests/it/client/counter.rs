@@ -54,6 +54,16 @@ fn other_clients_see_the_value() {
 }
 
 #[test]
+fn reference_id_is_seen_by_readers() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let counter = aeron.add_counter(TYPE, &[], "of a publication").expect("a counter");
+    counter.set_reference_id(-17);
+    assert_eq!(aeron.counters_reader().reference_id(counter.counter_id()), Some(-17));
+    assert_eq!(counter.get(), 0);
+}
+
+#[test]
 fn each_operation_has_its_effect() {
     let driver = launch();
     let aeron = connect(&driver);
