@@ -1,0 +1,154 @@
+//! Errors of an archive server.
+
+use std::fmt;
+use std::io;
+
+use rusteron_client::{ChannelUriError, Error, ErrorKind};
+
+/// The result of every operation of a server.
+pub type Result<T, E = ServerError> = std::result::Result<T, E>;
+
+/// A failed operation of an archive server: its kind, and a sentence that names what was wrong.
+///
+/// It is one machine word, so that a `Result` stays small.
+///
+/// ```
+/// use rusteron_archive_server::{ArchiveServerContext, ServerErrorKind};
+///
+/// let mut context = ArchiveServerContext::new();
+/// let error = context.set_segment_file_length(100).unwrap_err();
+/// assert_eq!(error.kind(), ServerErrorKind::InvalidArgument);
+/// assert_eq!(error.message(), "segment_file_length=100: must be a power of two from 64k to 1g");
+/// ```
+#[doc(alias("ArchiveException", "ConfigurationException"))]
+#[derive(Clone)]
+pub struct ServerError(Box<Content>);
+
+#[derive(Clone)]
+struct Content {
+    kind: ServerErrorKind,
+    message: Box<str>,
+}
+
+/// The kinds of [`ServerError`], independent of the wording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ServerErrorKind {
+    /// A setting is missing, is out of its range, or does not fit another setting. The text names it.
+    InvalidArgument,
+    /// Another archive uses the directory, or has the same archive id on the media driver.
+    ActiveArchive,
+    /// The mark file is damaged, or belongs to another component or another version.
+    InvalidMarkFile,
+    /// The catalog is damaged, or belongs to a version that this server does not read.
+    InvalidCatalog,
+    /// A recording's segment files do not fit the catalog, and only an operator can decide what to do.
+    InvalidRecording,
+    /// The file system has no space left for the archive's files.
+    StorageSpace,
+    /// A thread of the server has ended with an error or a panic, and the server with it.
+    ThreadFailed,
+    /// A file or a directory of the archive cannot be written or read. The text names it.
+    Io(io::ErrorKind),
+    /// The Aeron client failed: no media driver, a media driver that has gone, an address in use.
+    Client(ErrorKind),
+}
+
+impl ServerError {
+    pub(crate) fn new(kind: ServerErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Content { kind, message: message.into().into() }))
+    }
+
+    /// Makes the error of a wrong setting.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ServerErrorKind::InvalidArgument, message)
+    }
+
+    /// Makes the error of a file or a directory, whose name the operating system's error does not have.
+    pub(crate) fn io(file: impl fmt::Display, error: &io::Error) -> Self {
+        let kind = match error.kind() {
+            io::ErrorKind::StorageFull => ServerErrorKind::StorageSpace,
+            kind => ServerErrorKind::Io(kind),
+        };
+        Self::new(kind, format!("{file}: {error}"))
+    }
+
+    /// Returns the kind of the failure.
+    pub fn kind(&self) -> ServerErrorKind {
+        self.0.kind
+    }
+
+    /// Returns the sentence that names what was wrong.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+}
+
+/// Writes one line: the kind, then the sentence. `Debug` writes the same.
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind() {
+            ServerErrorKind::InvalidArgument => "invalid argument",
+            ServerErrorKind::ActiveArchive => "active archive",
+            ServerErrorKind::InvalidMarkFile => "invalid mark file",
+            ServerErrorKind::InvalidCatalog => "invalid catalog",
+            ServerErrorKind::InvalidRecording => "invalid recording",
+            ServerErrorKind::StorageSpace => "insufficient storage space",
+            ServerErrorKind::ThreadFailed => "thread failed",
+            ServerErrorKind::Io(_) => "file",
+            // The text of the client's error begins with its kind.
+            ServerErrorKind::Client(_) => return f.write_str(self.message()),
+        };
+        match self.message() {
+            "" => f.write_str(kind),
+            message => write!(f, "{kind}: {message}"),
+        }
+    }
+}
+
+rusteron_core::debug_as_display!(ServerError);
+
+impl std::error::Error for ServerError {}
+
+impl From<Error> for ServerError {
+    fn from(error: Error) -> Self {
+        Self::new(ServerErrorKind::Client(error.kind()), error.to_string())
+    }
+}
+
+impl From<ChannelUriError> for ServerError {
+    fn from(error: ChannelUriError) -> Self {
+        Self::from(Error::from(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn display_and_debug_are_one_line() {
+        let error = ServerError::invalid("archive_id=x: must be an integer");
+        assert_eq!(error.to_string(), "invalid argument: archive_id=x: must be an integer");
+        assert_eq!(format!("{error:?}"), error.to_string());
+        assert_eq!(ServerError::new(ServerErrorKind::ActiveArchive, "").to_string(), "active archive");
+        assert_eq!(size_of::<ServerError>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn io_error_names_file() {
+        let error = ServerError::io("archive.catalog", &io::ErrorKind::PermissionDenied.into());
+        assert_eq!(error.kind(), ServerErrorKind::Io(io::ErrorKind::PermissionDenied));
+        assert_eq!(error.to_string(), "file: archive.catalog: permission denied");
+        let error = ServerError::io("0-0.rec", &io::ErrorKind::StorageFull.into());
+        assert_eq!(error.kind(), ServerErrorKind::StorageSpace);
+    }
+
+    #[test]
+    fn client_error_keeps_kind_and_words() {
+        let error = Error::new(ErrorKind::DriverTimeout, "no driver");
+        let converted = ServerError::from(error.clone());
+        assert_eq!(converted.kind(), ServerErrorKind::Client(ErrorKind::DriverTimeout));
+        assert_eq!(converted.to_string(), error.to_string());
+    }
+}
