@@ -1,4 +1,5 @@
-//! Aeron's Java archive, with its media driver or without, as a process of its own.
+//! Aeron's Java archive, with its media driver or without, as a process of its own. `RUSTERON_ARCHIVE_PROGRAMS` names the
+//! folder of the programs `archive` and `archiving_media_driver` to run in its place.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,10 +10,17 @@ use rusteron_archive::{Archive, ArchiveContext};
 use rusteron_client::Aeron;
 use tempfile::TempDir;
 
+use crate::program::without_settings;
 use crate::{ChildProcess, DEADLINE, await_some, free_port, has_java, java_run, memory_dir};
 
-const WITH_DRIVER: &str = "io.aeron.archive.ArchivingMediaDriver";
-const ALONE: &str = "io.aeron.archive.Archive";
+/// A program's class in Java, and its name in `rusteron-archive-server`.
+const WITH_DRIVER: [&str; 2] = ["io.aeron.archive.ArchivingMediaDriver", "archiving_media_driver"];
+const ALONE: [&str; 2] = ["io.aeron.archive.Archive", "archive"];
+
+/// Returns the folder of the programs that replace Java's.
+fn programs() -> Option<PathBuf> {
+    std::env::var_os("RUSTERON_ARCHIVE_PROGRAMS").map(PathBuf::from)
+}
 
 /// A Java `ArchivingMediaDriver` in directories of its own, or an `Archive` on another media driver.
 /// Dropping it kills the process and removes the directories.
@@ -45,7 +53,7 @@ impl JavaArchive {
     }
 
     pub fn launch_with(options: Options) -> Option<Self> {
-        if !has_java() {
+        if programs().is_none() && !has_java() {
             return None;
         }
         let root = memory_dir("rusteron-archive-").expect("a directory");
@@ -81,10 +89,21 @@ impl JavaArchive {
     fn spawn(&self) -> ChildProcess {
         let log = File::create(self.log_file()).expect("a file");
         let port = self.control_port;
-        let mut command = Command::new(java_run());
+        let [class, name] = if self.options.aeron_dir.is_some() { ALONE } else { WITH_DRIVER };
+        let mut command = match programs() {
+            Some(programs) => without_settings(programs.join(name)),
+            None => {
+                let mut java = Command::new(java_run());
+                java.arg(class).args([
+                    "-XX:TieredStopAtLevel=1",
+                    "-XX:+UseSerialGC",
+                    "-Xmx256m",
+                    "-Xshare:auto",
+                ]);
+                java
+            }
+        };
         command
-            .arg(if self.options.aeron_dir.is_some() { ALONE } else { WITH_DRIVER })
-            .args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Xshare:auto"])
             .arg(format!("-Daeron.dir={}", self.aeron_dir().display()))
             .arg(format!("-Daeron.archive.dir={}", self.archive_dir.display()))
             // Apart from the recordings: it is mapped, and a full disk would end the process.
