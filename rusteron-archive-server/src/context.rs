@@ -1,0 +1,297 @@
+//! The configuration of an archive server.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusteron_client::IdleStrategyKind;
+use rusteron_core::settings::read_variables;
+
+use crate::authenticators;
+use crate::control::authentication::{Authenticator, Authorisation};
+use crate::error::{Result, ServerError};
+use crate::java_names;
+use crate::segment::checksum::Checksum;
+
+include!(concat!(env!("OUT_DIR"), "/settings.rs"));
+
+/// A setting of an archive server as an environment variable, for programs that check or show a configuration.
+pub type Setting = rusteron_core::settings::Setting<ArchiveServerContext>;
+
+type Supplier<T> = Arc<dyn Fn() -> Box<T> + Send + Sync>;
+
+/// The configuration of an archive server: its directory, channels, threads, limits.
+///
+/// [`new`](Self::new) returns Aeron's defaults, and [`from_env`](Self::from_env) the defaults with the values of the
+/// `AERON_ARCHIVE_*` environment variables. The control channel has no default.
+///
+/// A setter refuses a value that is wrong by itself, and changes nothing then. [`check`](Self::check), with which each
+/// launch begins, refuses settings that are missing or do not fit each other.
+///
+/// ```
+/// use rusteron_archive_server::{ArchiveServerContext, ArchiveThreadingMode};
+///
+/// # fn main() -> rusteron_archive_server::Result<()> {
+/// let mut context = ArchiveServerContext::new();
+/// context
+///     .set_archive_dir("/var/lib/archive")?
+///     .set_control_channel("aeron:udp?endpoint=localhost:8010")?
+///     .set_threading_mode(ArchiveThreadingMode::Shared)?;
+/// assert_eq!(context.segment_file_length(), 128 << 20);
+/// context.check()?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Corresponds to `io.aeron.archive.Archive.Context`.
+#[doc(alias("Archive.Context", "Archive.Configuration"))]
+#[derive(Clone)]
+pub struct ArchiveServerContext {
+    values: Values,
+    /// What replaces the authenticator that the settings name.
+    authenticator: Option<Supplier<dyn Authenticator>>,
+    /// What replaces the authorisation that the settings name.
+    authorisation: Option<Supplier<dyn Authorisation>>,
+}
+
+impl ArchiveServerContext {
+    /// Returns Aeron's defaults. Reads no environment variables.
+    pub fn new() -> Self {
+        Self { values: Values::default(), authenticator: None, authorisation: None }
+    }
+
+    /// Returns Aeron's defaults, changed by the environment variables that the setters name.
+    ///
+    /// The names are those of Java's properties: `AERON_ARCHIVE_DIR` is `aeron.archive.dir`. Durations are written
+    /// `500ms` or `5s`, or in nanoseconds; lengths in bytes, or `64k` or `1m`. An empty variable counts as absent.
+    /// [`rusteron_client::load_properties`] sets variables from properties in Java's format.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ServerErrorKind::InvalidArgument), with name, value and permitted values of each
+    /// variable that is wrong.
+    pub fn from_env() -> Result<Self> {
+        Self::from_variables(|name| std::env::var_os(name))
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self> {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let or_of_driver = |name: &str| set(name).or_else(|| set(setting_of_driver(name)?));
+        let mut context = Self::new();
+        read_variables(SETTINGS, &mut context, or_of_driver).map_err(invalid)?;
+        Ok(context)
+    }
+
+    /// Returns the settings that environment variables set, for programs that check or show a configuration.
+    ///
+    /// ```
+    /// use rusteron_archive_server::ArchiveServerContext;
+    ///
+    /// let context = ArchiveServerContext::new();
+    /// let mut settings = ArchiveServerContext::settings();
+    /// let length = settings.find(|setting| setting.variable() == "AERON_ARCHIVE_SEGMENT_FILE_LENGTH").expect("it");
+    /// assert!(length.check("64m").is_ok());
+    /// assert_eq!(length.value(&context).as_deref(), Some("134217728"));
+    /// ```
+    pub fn settings() -> impl Iterator<Item = &'static Setting> {
+        SETTINGS.iter().filter(|setting| !setting.variable.is_empty())
+    }
+
+    /// Sets the authenticator of clients, in place of the one that
+    /// [`authenticator_supplier`](Self::set_authenticator_supplier) names. The function makes one for each launch. The
+    /// authenticator runs on the server's conductor, so it must not block.
+    ///
+    /// # Errors
+    /// None.
+    #[doc(alias = "authenticatorSupplier")]
+    pub fn set_authenticator<A: Authenticator + 'static>(
+        &mut self,
+        supplier: impl Fn() -> A + Send + Sync + 'static,
+    ) -> Result<&mut Self> {
+        self.authenticator = Some(Arc::new(move || Box::new(supplier())));
+        Ok(self)
+    }
+
+    /// Sets the authorisation of requests, in place of the one that
+    /// [`authorisation_service_supplier`](Self::set_authorisation_service_supplier) names. The function makes one for
+    /// each launch. The authorisation runs on the server's conductor, so it must not block.
+    ///
+    /// # Errors
+    /// None.
+    #[doc(alias = "authorisationServiceSupplier")]
+    pub fn set_authorisation<A: Authorisation + 'static>(
+        &mut self,
+        supplier: impl Fn() -> A + Send + Sync + 'static,
+    ) -> Result<&mut Self> {
+        self.authorisation = Some(Arc::new(move || Box::new(supplier())));
+        Ok(self)
+    }
+
+    /// Makes the authenticator of a server.
+    pub(crate) fn new_authenticator(&self) -> Result<Box<dyn Authenticator>> {
+        match &self.authenticator {
+            Some(supplier) => Ok(supplier()),
+            None => authenticators::authenticator(self.authenticator_supplier()).map_err(invalid),
+        }
+    }
+
+    /// Makes the authorisation of a server.
+    pub(crate) fn new_authorisation(&self) -> Result<Box<dyn Authorisation>> {
+        match &self.authorisation {
+            Some(supplier) => Ok(supplier()),
+            None => {
+                let name = self.authorisation_service_supplier();
+                authenticators::authorisation(name).map_err(invalid)
+            }
+        }
+    }
+
+    /// Checks the settings. A launch does the same first.
+    ///
+    /// A launch can fail for other reasons: no media driver, a directory in use, an address in use.
+    ///
+    /// ```
+    /// use rusteron_archive_server::ArchiveServerContext;
+    ///
+    /// # fn main() -> rusteron_archive_server::Result<()> {
+    /// let mut context = ArchiveServerContext::new();
+    /// context.set_control_channel_enabled(false)?.set_file_sync_level(1)?;
+    /// let error = context.check().unwrap_err();
+    /// assert_eq!(
+    ///     error.message(),
+    ///     "catalog_file_sync_level=0 (AERON_ARCHIVE_CATALOG_FILE_SYNC_LEVEL): is less than file_sync_level=1"
+    /// );
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ServerErrorKind::InvalidArgument), with all settings that are missing or do not fit
+    /// each other.
+    pub fn check(&self) -> Result<()> {
+        let mut problems = Vec::new();
+        let (catalog_level, level) = (self.catalog_file_sync_level(), self.file_sync_level());
+        if catalog_level < level {
+            problems.push(format!(
+                "catalog_file_sync_level={catalog_level} (AERON_ARCHIVE_CATALOG_FILE_SYNC_LEVEL): is less than \
+                 file_sync_level={level}"
+            ));
+        }
+        if self.control_channel_enabled() && self.control_channel().is_empty() {
+            problems.push(
+                "control_channel (AERON_ARCHIVE_CONTROL_CHANNEL): is not set, and control_channel_enabled is true"
+                    .to_owned(),
+            );
+        }
+        if self.local_control_channel().is_empty() {
+            problems.push(
+                "local_control_channel (AERON_ARCHIVE_LOCAL_CONTROL_CHANNEL): is not set".to_owned(),
+            );
+        }
+        if self.recording_events_enabled() && self.recording_events_channel().is_empty() {
+            problems.push(
+                "recording_events_channel (AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL): is not set, and \
+                 recording_events_enabled is true"
+                    .to_owned(),
+            );
+        }
+        if problems.is_empty() { Ok(()) } else { Err(invalid(problems.join("; "))) }
+    }
+}
+
+/// As [`new`](Self::new).
+impl Default for ArchiveServerContext {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+rusteron_core::impl_debug!(ArchiveServerContext: values);
+
+/// Returns the variable of the media driver from which Aeron takes the default of an archive's.
+fn setting_of_driver(variable: &str) -> Option<&'static str> {
+    match variable {
+        "AERON_ARCHIVE_CONTROL_MTU_LENGTH" => Some("AERON_MTU_LENGTH"),
+        "AERON_ARCHIVE_REPLAY_LINGER_TIMEOUT" => Some("AERON_PUBLICATION_LINGER_TIMEOUT"),
+        _ => None,
+    }
+}
+
+fn invalid(message: String) -> ServerError {
+    ServerError::invalid(message)
+}
+
+/// An empty text is a channel that is not set. What follows the beginning is the media driver's to check: Aeron takes
+/// channels that Rusteron's parser refuses.
+fn channel(text: &str, beginning: &str) -> std::result::Result<(), String> {
+    match text.is_empty() || text.starts_with(beginning) && !text.contains('\0') {
+        true => Ok(()),
+        false => Err(format!("must begin with {beginning}")),
+    }
+}
+
+fn udp_channel(text: &str) -> std::result::Result<(), String> {
+    channel(text, "aeron:udp")
+}
+
+fn ipc_channel(text: &str) -> std::result::Result<(), String> {
+    channel(text, "aeron:ipc")
+}
+
+fn any_channel(text: &str) -> std::result::Result<(), String> {
+    channel(text, "aeron:")
+}
+
+/// How a server's agents share threads: conductor, recorder and replayer.
+///
+/// Corresponds to `io.aeron.archive.ArchiveThreadingMode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ArchiveThreadingMode {
+    /// Three threads, one for each agent.
+    Dedicated,
+    /// One thread for all agents.
+    Shared,
+    /// No thread: the application does all work in a loop of its own.
+    Invoker,
+}
+
+impl ArchiveThreadingMode {
+    /// All variants.
+    pub const ALL: &[Self] = &[Self::Dedicated, Self::Shared, Self::Invoker];
+
+    /// Returns the variant's name in settings and options, and in the labels of counters.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Dedicated => "DEDICATED",
+            Self::Shared => "SHARED",
+            Self::Invoker => "INVOKER",
+        }
+    }
+}
+
+impl fmt::Display for ArchiveThreadingMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for ArchiveThreadingMode {
+    type Err = ServerError;
+
+    /// Parses the name of a variant.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ServerErrorKind::InvalidArgument) for any other name; the text lists the names.
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.iter().copied().find(|mode| mode.name() == name).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|mode| mode.name()).collect();
+            let names = rusteron_core::settings::list(&names);
+            invalid(format!("{name:?} is not a threading mode: it must be {names}"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,225 @@
+//! The programs `archive` and `archiving_media_driver`.
+//!
+//! Settings come from the `AERON_ARCHIVE_*` environment variables, from `-D name=value` and files of properties as Java's
+//! programs take them, and from the options. Each source overrides the sources before it. On standard output, one line
+//! says when the archive is ready, and one when it is closed. Standard error has only errors.
+//!
+//! A setting that is unknown is a line of standard output, or with `--strict` an error. A setting of the archive whose
+//! value cannot be read is always an error.
+
+mod driver_classes;
+mod exit_status;
+mod options;
+
+use std::fmt::Display;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use rusteron_client::IdleStrategy;
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_media_driver::program::exit_status::WRONG_SETTING;
+use rusteron_media_driver::program::{
+    self, KnownSettings, Problem, context_without_event_log, driver_configuration, print, setting_line,
+};
+use rusteron_media_driver::{DriverContext, MediaDriver, Setting, ThreadingMode};
+
+use self::options::{Archive, ArchivingMediaDriver, Options};
+use crate::context::{ArchiveServerContext, ArchiveThreadingMode};
+use crate::error::{Result, ServerError};
+use crate::server::ArchiveServer;
+
+/// Beginnings of the names that Aeron's cluster, Java, and Java's programs read.
+const FOREIGN_PREFIXES: &[&str] = &[
+    "AERON_ARCHIVE_CLIENT_",
+    "AERON_CLUSTER_",
+    "AERON_EVENT_ARCHIVE_",
+    "AERON_EVENT_CLUSTER_",
+    "AGRONA_",
+    "JAVA_",
+    "JDK_",
+    "SUN_",
+];
+
+/// Runs the program `archive`, with the command line of this process.
+///
+/// # Safety
+/// There is no other thread.
+pub unsafe fn archive() -> ExitCode {
+    let Archive { options } = Archive::parse();
+    let program = Program { name: "archive", options, has_driver: false };
+    // SAFETY: the caller guarantees that there is no other thread.
+    unsafe { program.main() }
+}
+
+/// Runs the program `archiving_media_driver`, with the command line of this process.
+///
+/// # Safety
+/// There is no other thread.
+pub unsafe fn archiving_media_driver() -> ExitCode {
+    let ArchivingMediaDriver { options } = ArchivingMediaDriver::parse();
+    let program = Program { name: "archiving_media_driver", options, has_driver: true };
+    // SAFETY: the caller guarantees that there is no other thread.
+    unsafe { program.main() }
+}
+
+struct Program {
+    name: &'static str,
+    options: Options,
+    /// The media driver runs in this process.
+    has_driver: bool,
+}
+
+impl Program {
+    /// # Safety
+    /// There is no other thread.
+    unsafe fn main(&self) -> ExitCode {
+        program::log_to_standard_error(self.name);
+        // SAFETY: the caller guarantees that there is no other thread.
+        let (origins, errors) = unsafe { self.options.apply_to_environment() };
+        let mut errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        if self.has_driver {
+            // SAFETY: as above.
+            errors.extend(unsafe { driver_classes::translate(&origins) });
+        }
+        let problems = Problem::all(&origins, &self.known_settings());
+        let checks = &self.options.checks;
+        let are_refused = checks.strict || checks.check_config;
+        let (refused, problems): (Vec<_>, Vec<_>) =
+            problems.into_iter().partition(|problem| are_refused || is_of_archive(problem));
+        errors.iter().for_each(|error| self.print_error(error));
+        refused.iter().for_each(|problem| self.print_error(problem));
+        if !errors.is_empty() || !refused.is_empty() {
+            return WRONG_SETTING.into();
+        }
+        let outcome = if checks.check_config || checks.print_config {
+            // SAFETY: there is still no other thread.
+            unsafe { self.show_configuration(&problems) }.map(|()| ExitCode::SUCCESS)
+        } else {
+            self.run(&problems)
+        };
+        outcome.unwrap_or_else(|error| {
+            self.print_error(&error);
+            exit_status::of(error.kind()).into()
+        })
+    }
+
+    fn known_settings(&self) -> KnownSettings {
+        let mut known = KnownSettings::new(FOREIGN_PREFIXES);
+        if self.has_driver {
+            known.add_driver();
+        } else {
+            // Of the process that runs the driver, which shares the environment or the file of properties.
+            Setting::all().iter().for_each(|setting| known.add(setting.variable(), |_| Ok(())));
+        }
+        for setting in ArchiveServerContext::settings() {
+            known.add(setting.variable(), move |text| setting.check(text));
+        }
+        known
+    }
+
+    fn print_error(&self, what: impl Display) {
+        program::print_error(self.name, what);
+    }
+
+    /// Checks the configuration, or prints it, or both.
+    ///
+    /// # Safety
+    /// There is no other thread.
+    unsafe fn show_configuration(&self, problems: &[Problem]) -> Result<()> {
+        let context = ArchiveServerContext::from_env()?;
+        // SAFETY: the caller guarantees that there is no other thread.
+        let new_driver = || unsafe { context_without_event_log() };
+        let driver = self.has_driver.then(new_driver).transpose()?;
+        if self.options.checks.check_config {
+            context.check()?;
+            driver.as_ref().map_or(Ok(()), DriverContext::check)?;
+        }
+        if !self.options.checks.print_config {
+            print("the configuration is valid\n");
+            return Ok(());
+        }
+        let mut text: String = ArchiveServerContext::settings()
+            .map(|setting| setting_line(setting.variable(), setting.value(&context)))
+            .collect();
+        text.extend(driver.as_ref().map(driver_configuration));
+        // Comments, because the output is a file of properties.
+        text.extend(warnings(problems, driver.as_ref()).map(|warning| format!("# {warning}")));
+        program::print_configuration(&text)?;
+        Ok(())
+    }
+
+    /// Launches driver and archive, and waits for the end of the process.
+    fn run(&self, problems: &[Problem]) -> Result<ExitCode> {
+        let mut context = ArchiveServerContext::from_env()?;
+        context.check()?;
+        let shutdown = ShutdownSignal::on_interrupt()
+            .map_err(|error| ServerError::io("the handler of signals", &error))?;
+        let mut driver = None;
+        let mut lines = Vec::new();
+        if self.has_driver {
+            let driver_context = self.driver_context(problems, &shutdown)?;
+            lines.extend(warnings(problems, Some(&driver_context)));
+            let driver = driver.insert(MediaDriver::launch(driver_context)?);
+            context.set_aeron_dir(driver.aeron_dir())?;
+        } else {
+            lines.extend(warnings(problems, None));
+        }
+        let dir = context.archive_dir().display().to_string();
+        let mode = context.threading_mode();
+        let mut idle = context.idle_strategy().new_strategy();
+        let mut server = ArchiveServer::launch(context)?;
+        print(format_args!("archive ready: {dir}\n"));
+        lines.iter().for_each(print);
+        while !shutdown.is_signalled() && !server.has_ended() {
+            match mode {
+                ArchiveThreadingMode::Invoker => {
+                    let work_count = server.do_work()?;
+                    idle.idle(work_count);
+                }
+                _ => _ = shutdown.wait_timeout(Duration::from_millis(100)),
+            }
+        }
+        server.close()?;
+        driver.map_or(Ok(()), MediaDriver::close)?;
+        print(format_args!("archive closed: {dir}\n"));
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Makes the driver's context. `shutdown` is given when a client asks for the end, if the validator that the
+    /// settings name agrees.
+    fn driver_context(&self, problems: &[Problem], shutdown: &ShutdownSignal) -> Result<DriverContext> {
+        let mut context = DriverContext::new().inspect_err(|_| {
+            // For some values, C fails without a text.
+            problems.iter().for_each(|problem| self.print_error(problem));
+        })?;
+        let fatal: Vec<_> =
+            problems.iter().filter(|it| it.is_fatal(&context)).map(ToString::to_string).collect();
+        if !fatal.is_empty() {
+            return Err(ServerError::invalid(fatal.join("; ")));
+        }
+        // The driver's thread works while this one launches the archive and waits.
+        if context.threading_mode() == ThreadingMode::Invoker {
+            context.set_threading_mode(ThreadingMode::Shared)?;
+        }
+        let on_request = shutdown.clone();
+        context.set_termination_hook(move || on_request.signal())?;
+        Ok(context)
+    }
+}
+
+fn is_of_archive(problem: &Problem) -> bool {
+    let is_same = |variable| ArchiveServerContext::settings().any(|it| it.variable() == variable);
+    problem.variable.is_some_and(is_same)
+}
+
+/// Describes the settings that no part of the program knows or can read, a line each.
+fn warnings<'a>(
+    problems: &'a [Problem],
+    driver: Option<&'a DriverContext>,
+) -> impl Iterator<Item = String> + 'a {
+    problems.iter().map(move |problem| match driver {
+        Some(driver) => problem.warning(driver),
+        None => format!("warning: {problem}\n"),
+    })
+}
