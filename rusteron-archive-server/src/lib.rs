@@ -30,3 +30,4 @@ pub use control::authentication::{
 };
 pub use error::{Result, ServerError, ServerErrorKind};
 pub use segment::checksum::Checksum;
+pub use server::ArchiveServer;

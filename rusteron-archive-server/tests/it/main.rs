@@ -1,4 +1,10 @@
-//! Archive servers, and the programs that run them. Modules mirror `src/`.
+//! Archive servers, and the programs that run them. Servers are used by the client `rusteron-archive`, on embedded media
+//! drivers; these modules have subjects, and the others mirror `src/`.
 
+mod lifetime;
 #[cfg(feature = "binary")]
 mod program;
+mod recording;
+mod replay;
+mod sessions;
+mod support;

@@ -1,0 +1,434 @@
+//! The start of a server.
+
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rusteron_client::{Aeron, AnyIdleStrategy, Counter, ErrorKind, Subscription};
+use rusteron_core::agent::{Agent, AgentRunner, ShutdownSignal};
+
+use crate::catalog::{Catalog, CatalogSettings};
+use crate::channel::ResponseDefaults;
+use crate::conductor::{Conductor, ConductorSettings};
+use crate::context::{ArchiveServerContext, ArchiveThreadingMode};
+use crate::control::session::SessionSettings;
+use crate::counters::{ArchiveCounters, CounterLayout, MeasuredAgent};
+use crate::error::{Result, ServerError, ServerErrorKind};
+use crate::mark_file::{MarkFile, MarkFileSettings};
+use crate::network::adding::await_all;
+use crate::network::requests::RequestImage;
+use crate::network::{
+    Adding, AgentOnThread, ConductorAgent, DutyCycle, Errors, Network, Requests, SessionCounters,
+    WorkerQueues, Workers, client,
+};
+use crate::recorder::{BlockWriter, IoCounters, Recorder};
+use crate::replayer::{BlockReader, Replayer};
+use crate::storage::{Directory, Storage, SyncLevel};
+
+/// A server that is ready for its first turn. Recorder and replayer run already if they have threads of their own.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) agent: AgentOnThread<ConductorAgent>,
+    pub(crate) archive_id: i64,
+    /// Where clients send requests: over UDP, or over IPC if that is disabled.
+    pub(crate) control_channel: String,
+    pub(crate) archive_dir: PathBuf,
+    pub(crate) aeron_dir: PathBuf,
+}
+
+/// Starts a server up to its first turn. Blocks until the media driver has answered and the catalog is recovered.
+pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) -> Result<Started> {
+    settings.check()?;
+    let authenticator = settings.new_authenticator()?;
+    let authorisation = settings.new_authorisation()?;
+    let archive_id = client::archive_id(settings)?;
+    let mark_file = Arc::new(activate_mark_file(settings, archive_id)?);
+    let archive_dir = canonical(settings.archive_dir())?;
+    if settings.archive_dir_delete_on_start() {
+        delete_contents(&archive_dir).map_err(|error| ServerError::io(archive_dir.display(), &error))?;
+    }
+    let storage = Directory::open(&archive_dir)
+        .map_err(|error| ServerError::io(archive_dir.display(), &error))?;
+    let storage: Arc<dyn Storage> = Arc::new(storage);
+    // Before there is a client: the media driver would take it for dead if this took too long.
+    let catalog = open_catalog(settings, &storage)?;
+
+    let layouts = ArchiveCounters { archive_id };
+    let (error_sender, client_errors) = mpsc::channel();
+    let aeron = client::connect(settings, layouts, error_sender)?;
+    let counters = Counters::add(&aeron, layouts, settings)?;
+    let (changes, request_changes) = mpsc::channel();
+    let requests = add_control_subscriptions(&aeron, settings, &changes)?;
+    let control_channel = control_channel(&aeron, settings, &requests)?;
+    let recording_events = match settings.recording_events_enabled() {
+        true => {
+            let channel = settings.recording_events_channel().to_owned();
+            let stream_id = settings.recording_events_stream_id();
+            let [publication] = await_all(&aeron, [Adding::publication(channel, stream_id)])?;
+            Some(publication)
+        }
+        false => None,
+    };
+
+    let (recorder, recorder_commands) = mpsc::channel();
+    let (recorder_sender, recorder_events) = mpsc::channel();
+    let (replayer, replayer_commands) = mpsc::channel();
+    let (replayer_sender, replayer_events) = mpsc::channel();
+    let queues = WorkerQueues { recorder, recorder_events, replayer, replayer_events };
+    let recorder = Recorder::new(
+        recorder_commands,
+        recorder_sender,
+        settings.file_io_max_length(),
+        BlockWriter::new(
+            Arc::clone(&storage),
+            sync_level(settings.file_sync_level()),
+            settings.record_checksum(),
+        ),
+        counters.writes,
+    );
+    let replayer = Replayer::new(
+        replayer_commands,
+        replayer_sender,
+        aeron.clone(),
+        settings.connect_timeout(),
+        BlockReader::new(Arc::clone(&storage), settings.replay_checksum()),
+        counters.reads,
+    );
+    let workers = match counters.threads {
+        Some(duty_cycles) => start_threads(settings, shutdown, duty_cycles, recorder, replayer)?,
+        None => Workers::Shared(Box::new((replayer, recorder))),
+    };
+
+    let conductor = Conductor::new(
+        conductor_settings(settings, archive_id),
+        catalog,
+        storage,
+        authenticator,
+        authorisation,
+    );
+    let aeron_dir = aeron.context().dir().to_owned();
+    let errors = Errors::new(counters.errors, Arc::clone(&mark_file), client_errors);
+    let network = Network::new(
+        aeron,
+        layouts,
+        counters.sessions,
+        errors,
+        request_changes,
+        recording_events,
+        queues,
+    );
+    mark_file.ready();
+    let agent = ConductorAgent::new(Requests::new(requests), conductor, workers, network, mark_file);
+    let is_invoked = settings.threading_mode() == ArchiveThreadingMode::Invoker;
+    let cpu = cpu(settings.conductor_cpu_affinity()).filter(|_| !is_invoked);
+    let agent = AgentOnThread { agent, duty_cycle: counters.conductor, cpu };
+    Ok(Started { agent, archive_id, control_channel, archive_dir, aeron_dir })
+}
+
+fn canonical(dir: &Path) -> Result<PathBuf> {
+    dir.canonicalize().map_err(|error| ServerError::io(dir.display(), &error))
+}
+
+fn activate_mark_file(settings: &ArchiveServerContext, archive_id: i64) -> Result<MarkFile> {
+    let context = client::context(settings)?;
+    let or_nothing = |is_enabled: bool, channel| if is_enabled { channel } else { "" };
+    MarkFile::activate(&MarkFileSettings {
+        archive_dir: settings.archive_dir(),
+        mark_file_dir: settings.mark_file_dir(),
+        aeron_dir: context.dir(),
+        archive_id,
+        control_channel: or_nothing(settings.control_channel_enabled(), settings.control_channel()),
+        control_stream_id: settings.control_stream_id(),
+        local_control_channel: settings.local_control_channel(),
+        local_control_stream_id: settings.local_control_stream_id(),
+        events_channel: or_nothing(
+            settings.recording_events_enabled(),
+            settings.recording_events_channel(),
+        ),
+        events_stream_id: settings.recording_events_stream_id(),
+        error_buffer_length: settings.error_buffer_length(),
+        file_page_size: client::file_page_size(&context)?,
+    })
+}
+
+/// Deletes what an earlier archive has left, except for its mark file and what belongs to that, which guard the directory.
+fn delete_contents(dir: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with("archive-mark") {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn open_catalog(settings: &ArchiveServerContext, storage: &Arc<dyn Storage>) -> Result<Catalog> {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let settings = CatalogSettings {
+        capacity: settings.catalog_capacity(),
+        sync_level: sync_level(settings.catalog_file_sync_level()),
+        checksum: settings.record_checksum(),
+        now_ms: i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX),
+    };
+    Ok(Catalog::open(Arc::clone(storage), &settings)?)
+}
+
+/// The setting has no other numbers.
+fn sync_level(number: u8) -> SyncLevel {
+    SyncLevel::from_number(number.into()).unwrap_or(SyncLevel::All)
+}
+
+/// -1 stands for none.
+fn cpu(setting: i32) -> Option<usize> {
+    usize::try_from(setting).ok()
+}
+
+/// The counters of a server.
+struct Counters {
+    errors: Counter,
+    sessions: SessionCounters,
+    writes: IoCounters,
+    reads: IoCounters,
+    conductor: DutyCycle,
+    /// Of recorder and replayer, if they have threads of their own.
+    threads: Option<[DutyCycle; 2]>,
+}
+
+impl Counters {
+    fn add(
+        aeron: &Aeron,
+        layouts: ArchiveCounters,
+        settings: &ArchiveServerContext,
+    ) -> Result<Self> {
+        let mode = settings.threading_mode().name();
+        let of_agent = |agent, threshold: Duration| {
+            [layouts.max_cycle_time(agent, mode), layouts.slow_cycles(agent, threshold, mode)]
+        };
+        let duty_cycle =
+            |[max, slow]: [Counter; 2], threshold| DutyCycle::new(max, slow, threshold);
+        let (conductor, recorder, replayer) = (
+            settings.conductor_cycle_threshold(),
+            settings.recorder_cycle_threshold(),
+            settings.replayer_cycle_threshold(),
+        );
+        let [max_cycle, slow_cycles] = of_agent(MeasuredAgent::Conductor, conductor);
+        let [
+            errors,
+            control_sessions,
+            recordings,
+            replays,
+            max_write,
+            written_bytes,
+            write_time,
+            max_read,
+            read_bytes,
+            read_time,
+            max_cycle,
+            slow_cycles,
+        ] = add_counters(
+            aeron,
+            [
+                layouts.errors(),
+                layouts.control_sessions(),
+                layouts.recording_sessions(),
+                layouts.replay_sessions(),
+                layouts.max_write_time(),
+                layouts.written_bytes(),
+                layouts.write_time(),
+                layouts.max_read_time(),
+                layouts.read_bytes(),
+                layouts.read_time(),
+                max_cycle,
+                slow_cycles,
+            ],
+        )?;
+        let threads = match settings.threading_mode() {
+            ArchiveThreadingMode::Dedicated => {
+                let [max, slow] = of_agent(MeasuredAgent::Recorder, recorder);
+                let [other_max, other_slow] = of_agent(MeasuredAgent::Replayer, replayer);
+                let [max, slow, other_max, other_slow] =
+                    add_counters(aeron, [max, slow, other_max, other_slow])?;
+                let recorder = duty_cycle([max, slow], recorder);
+                Some([recorder, duty_cycle([other_max, other_slow], replayer)])
+            }
+            ArchiveThreadingMode::Shared | ArchiveThreadingMode::Invoker => None,
+        };
+        Ok(Self {
+            errors,
+            sessions: SessionCounters { control_sessions, recordings, replays },
+            writes: IoCounters { max_time: max_write, bytes: written_bytes, time: write_time },
+            reads: IoCounters { max_time: max_read, bytes: read_bytes, time: read_time },
+            conductor: duty_cycle([max_cycle, slow_cycles], conductor),
+            threads,
+        })
+    }
+}
+
+fn add_counters<const N: usize>(
+    aeron: &Aeron,
+    layouts: [CounterLayout; N],
+) -> Result<[Counter; N]> {
+    Ok(await_all(aeron, layouts.map(Adding::counter))?)
+}
+
+/// Adds the subscriptions of requests, that over UDP first if it is enabled.
+fn add_control_subscriptions(
+    aeron: &Aeron,
+    settings: &ArchiveServerContext,
+    changes: &mpsc::Sender<RequestImage>,
+) -> Result<Vec<Subscription>> {
+    let local = Requests::adding(
+        settings.local_control_channel().to_owned(),
+        settings.local_control_stream_id(),
+        changes.clone(),
+    );
+    if !settings.control_channel_enabled() {
+        return Ok(await_all(aeron, [local])?.into());
+    }
+    let is_sparse = settings.control_term_buffer_sparse();
+    let mut channel = settings.control_channel().to_owned();
+    if !channel.contains("sparse=") {
+        let separator = if channel.contains('?') { '|' } else { '?' };
+        channel += &format!("{separator}sparse={is_sparse}");
+    }
+    let remote = Requests::adding(channel, settings.control_stream_id(), changes.clone());
+    Ok(await_all(aeron, [remote, local])?.into())
+}
+
+/// Returns the channel on which clients send requests. If its port is 0, it gets the port of the socket.
+fn control_channel(
+    aeron: &Aeron,
+    settings: &ArchiveServerContext,
+    requests: &[Subscription],
+) -> Result<String> {
+    let channel = settings.control_channel();
+    let [remote, _local] = requests else { return Ok(settings.local_control_channel().to_owned()) };
+    let has_no_port = |parameter: &str| parameter.starts_with("endpoint=") && parameter.ends_with(":0");
+    if !channel.split(['?', '|']).any(has_no_port) {
+        return Ok(channel.to_owned());
+    }
+    let deadline = Instant::now() + aeron.context().driver_timeout();
+    loop {
+        if let Some(endpoint) = remote.resolved_endpoint()? {
+            let port = endpoint.rsplit(':').next().unwrap_or("0");
+            return Ok(with_port(channel, port));
+        }
+        if Instant::now() >= deadline {
+            let kind = ServerErrorKind::Client(ErrorKind::ChannelEndpoint);
+            return Err(ServerError::new(kind, format!("{channel}: has no socket")));
+        }
+        aeron.do_work()?;
+        std::thread::yield_now();
+    }
+}
+
+/// Replaces the endpoint's port 0.
+fn with_port(channel: &str, port: &str) -> String {
+    let with_port = |part: &str| {
+        let (parameter, separator) = part.split_at(part.trim_end_matches('|').len());
+        let host = parameter.strip_prefix("endpoint=").and_then(|it| it.strip_suffix(":0"));
+        host.map_or_else(|| part.to_owned(), |host| format!("endpoint={host}:{port}{separator}"))
+    };
+    channel.split_inclusive(['?', '|']).map(with_port).collect()
+}
+
+fn conductor_settings(settings: &ArchiveServerContext, archive_id: i64) -> ConductorSettings {
+    let int = |length: usize| i32::try_from(length).unwrap_or(i32::MAX);
+    let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    let nanos = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+    // Random, so that a client of an earlier archive does not find its session's id in use.
+    let random = RandomState::new().hash_one(archive_id);
+    ConductorSettings {
+        archive_id,
+        session: SessionSettings {
+            connect_timeout_ns: nanos(settings.connect_timeout()),
+            liveness_check_interval_ns: nanos(settings.session_liveness_check_interval()),
+        },
+        first_session_id: (random & 0x7fff_ffff) as i64,
+        response: ResponseDefaults {
+            mtu: int(settings.control_mtu_length()),
+            term_length: int(settings.control_term_buffer_length()),
+            is_sparse: settings.control_term_buffer_sparse(),
+        },
+        max_concurrent_recordings: count(settings.max_concurrent_recordings()),
+        max_concurrent_replays: count(settings.max_concurrent_replays()),
+        segment_length: int(settings.segment_file_length()),
+        file_io_max_length: int(settings.file_io_max_length()),
+        low_storage_space_threshold: settings.low_storage_space_threshold(),
+        replay_linger_ns: nanos(settings.replay_linger_timeout()),
+        recording_events_enabled: settings.recording_events_enabled(),
+    }
+}
+
+/// Starts recorder and replayer, each on a thread of its own.
+fn start_threads(
+    settings: &ArchiveServerContext,
+    shutdown: &ShutdownSignal,
+    [recorder_cycle, replayer_cycle]: [DutyCycle; 2],
+    recorder: Recorder,
+    replayer: Replayer,
+) -> Result<Workers> {
+    let idle_strategy = settings.idle_strategy();
+    let recorder = AgentOnThread {
+        agent: recorder,
+        duty_cycle: recorder_cycle,
+        cpu: cpu(settings.recorder_cpu_affinity()),
+    };
+    let replayer = AgentOnThread {
+        agent: replayer,
+        duty_cycle: replayer_cycle,
+        cpu: cpu(settings.replayer_cpu_affinity()),
+    };
+    let recorder_idle = settings.recorder_idle_strategy().unwrap_or(idle_strategy);
+    let replayer_idle = settings.replayer_idle_strategy().unwrap_or(idle_strategy);
+    Ok(Workers::Threads(vec![
+        start_thread(recorder, recorder_idle.new_strategy(), shutdown)?,
+        start_thread(replayer, replayer_idle.new_strategy(), shutdown)?,
+    ]))
+}
+
+pub(crate) fn start_thread(
+    agent: impl Agent + Send + 'static,
+    idle: AnyIdleStrategy,
+    shutdown: &ShutdownSignal,
+) -> Result<AgentRunner> {
+    let builder = AgentRunner::builder(agent).idle_strategy(idle);
+    Ok(builder.shutdown_signal(shutdown.clone()).start()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn port_zero_is_replaced() {
+        let channel = "aeron:udp?endpoint=localhost:0|term-length=64k";
+        assert_eq!(with_port(channel, "123"), "aeron:udp?endpoint=localhost:123|term-length=64k");
+        let channel = "aeron:udp?mtu=8k|endpoint=[::1]:0";
+        assert_eq!(with_port(channel, "123"), "aeron:udp?mtu=8k|endpoint=[::1]:123");
+        let channel = "aeron:udp?control=localhost:0|endpoint=localhost:10";
+        assert_eq!(with_port(channel, "123"), channel);
+    }
+
+    #[test]
+    fn deletion_leaves_mark_file() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for name in ["archive.catalog", "0-0.rec", "archive-mark.dat", "archive-mark.lnk"] {
+            fs::write(dir.path().join(name), name).expect("a file");
+        }
+        fs::create_dir_all(dir.path().join("other/files")).expect("a directory");
+        delete_contents(dir.path()).expect("deleted");
+        let entries = fs::read_dir(dir.path()).expect("entries");
+        let mut names: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["archive-mark.dat", "archive-mark.lnk"]);
+    }
+}

@@ -1,0 +1,297 @@
+//! A running archive server.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use rusteron_client::Error;
+use rusteron_core::agent::{AgentError, AgentInvoker, AgentRunner, RunnerError, ShutdownSignal};
+#[cfg(feature = "driver")]
+use rusteron_media_driver::MediaDriver;
+
+use crate::context::{ArchiveServerContext, ArchiveThreadingMode};
+use crate::error::{Result, ServerError, ServerErrorKind};
+use crate::network::{AgentOnThread, ConductorAgent, Started, start, start_thread};
+
+/// An archive: it records streams to files and replays them, as clients ask for it, until it is dropped.
+///
+/// Clients of Java, C and Rust use it as they use Aeron's own archive. They send requests on its control channel over
+/// UDP, or over IPC if they have the same media driver.
+///
+/// # Threads
+/// By default the server has three threads: conductor, recorder and replayer. With
+/// [`Shared`](ArchiveThreadingMode::Shared), one thread runs all of them. With
+/// [`Invoker`](ArchiveThreadingMode::Invoker) the server has no thread, and the caller's loop runs it with
+/// [`do_work`](Self::do_work). A server can be moved between threads.
+///
+/// # End
+/// Dropping the server or [`close`](Self::close) ends recordings at the positions that they have, notes these in the
+/// catalog, and ends replays and sessions. Blocks until the threads have ended, which takes a turn of each and a sleep of
+/// its idle strategy.
+///
+/// A server also ends when its media driver ends or takes it for dead, and when one of its threads fails. Recordings get
+/// their stop positions then, too. [`has_ended`](Self::has_ended) tells it, and `close` returns the error.
+///
+/// A process that is killed leaves recordings without a stop position. The next server of the directory finds where they
+/// end, and starts at once.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use rusteron_archive_server::{ArchiveServer, ArchiveServerContext};
+/// use rusteron_media_driver::MediaDriver;
+///
+/// # let dir = tempfile::tempdir()?;
+/// let driver = MediaDriver::launch_embedded()?;
+/// let mut context = ArchiveServerContext::new();
+/// context
+///     .set_aeron_dir(driver.aeron_dir())?
+///     .set_archive_dir(dir.path().join("archive"))?
+///     .set_control_channel("aeron:udp?endpoint=localhost:0")?;
+/// let server = ArchiveServer::launch(context)?;
+/// println!("clients connect to {}", server.control_channel());
+/// server.close()?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Corresponds to `io.aeron.archive.Archive`.
+#[doc(alias = "io.aeron.archive.Archive")]
+#[must_use = "the server ends when this is dropped"]
+pub struct ArchiveServer {
+    agents: Agents,
+    archive_id: i64,
+    control_channel: String,
+    archive_dir: PathBuf,
+    aeron_dir: PathBuf,
+    /// After the agents: they end in order only while the driver runs.
+    #[cfg(feature = "driver")]
+    driver: Option<MediaDriver>,
+    #[cfg(feature = "driver")]
+    own_dir: Option<OwnDir>,
+}
+
+enum Agents {
+    Thread(AgentRunner),
+    Invoker(Box<AgentInvoker<AgentOnThread<ConductorAgent>>>),
+}
+
+impl ArchiveServer {
+    /// Launches a server in the context's directory, on the media driver of the context's
+    /// [`aeron_dir`](ArchiveServerContext::aeron_dir).
+    ///
+    /// Blocks until the media driver has answered, for up to twice the driver timeout, and until the ends of recordings
+    /// that a killed server has left are found. That reads the last segment file of each. The server takes requests when
+    /// this returns.
+    ///
+    /// # Errors
+    /// - [`InvalidArgument`](ServerErrorKind::InvalidArgument): settings are missing, or do not fit each other;
+    /// - [`ActiveArchive`](ServerErrorKind::ActiveArchive): another archive uses the directory, or has the same id on the
+    ///   media driver;
+    /// - [`InvalidMarkFile`](ServerErrorKind::InvalidMarkFile), [`InvalidCatalog`](ServerErrorKind::InvalidCatalog) or
+    ///   [`InvalidRecording`](ServerErrorKind::InvalidRecording): a file is damaged or of another version. Nothing has
+    ///   been changed in it;
+    /// - [`StorageSpace`](ServerErrorKind::StorageSpace) or [`Io`](ServerErrorKind::Io): a file cannot be made, read or
+    ///   written;
+    /// - [`Client`](ServerErrorKind::Client): no media driver runs, an address is in use, or a channel is not valid;
+    /// - [`Client`](ServerErrorKind::Client) with [`ErrorKind::Io`](rusteron_client::ErrorKind::Io): the operating system
+    ///   refuses another thread.
+    pub fn launch(context: ArchiveServerContext) -> Result<Self> {
+        let shutdown = ShutdownSignal::new();
+        let Started { agent, archive_id, control_channel, archive_dir, aeron_dir } =
+            start(&context, &shutdown)?;
+        let agents = match context.threading_mode() {
+            ArchiveThreadingMode::Invoker => {
+                let invoker = AgentInvoker::start(agent).map_err(|error| of_agent(&error))?;
+                Agents::Invoker(Box::new(invoker))
+            }
+            ArchiveThreadingMode::Dedicated | ArchiveThreadingMode::Shared => {
+                let idle = context.idle_strategy().new_strategy();
+                Agents::Thread(start_thread(agent, idle, &shutdown)?)
+            }
+        };
+        Ok(Self {
+            agents,
+            archive_id,
+            control_channel,
+            archive_dir,
+            aeron_dir,
+            #[cfg(feature = "driver")]
+            driver: None,
+            #[cfg(feature = "driver")]
+            own_dir: None,
+        })
+    }
+
+    /// Launches a server with an embedded media driver, in directories of their own, for tests and small services. Both
+    /// directories are deleted with the server, and the recordings with them.
+    ///
+    /// The recordings are among the temporary files. Clients find the driver by [`aeron_dir`](Self::aeron_dir), and send
+    /// requests over IPC on [`control_channel`](Self::control_channel), stream 10. The server has one thread, and so has
+    /// the driver; both sleep for up to 1 ms when idle. A process that ends without dropping the server leaves the
+    /// directories behind.
+    ///
+    /// ```
+    /// use rusteron_archive_server::ArchiveServer;
+    ///
+    /// # fn main() -> rusteron_archive_server::Result<()> {
+    /// let server = ArchiveServer::launch_embedded()?;
+    /// assert_eq!(server.control_channel(), "aeron:ipc?term-length=64k");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`launch`](Self::launch), and as for [`MediaDriver::launch`].
+    #[cfg(feature = "driver")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "driver")))]
+    pub fn launch_embedded() -> Result<Self> {
+        let own_dir = OwnDir::choose();
+        let mut context = ArchiveServerContext::new();
+        context
+            .set_archive_dir(&own_dir.0)?
+            .set_control_channel_enabled(false)?
+            .set_threading_mode(ArchiveThreadingMode::Shared)?;
+        let mut server = Self::launch_with_driver(MediaDriver::launch_embedded()?, context)?;
+        server.own_dir = Some(own_dir);
+        Ok(server)
+    }
+
+    /// Launches a server on a media driver of this process, which ends with the server. The context's
+    /// [`aeron_dir`](ArchiveServerContext::aeron_dir) has no effect.
+    ///
+    /// # Errors
+    /// As for [`launch`](Self::launch). The driver has ended then.
+    #[cfg(feature = "driver")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "driver")))]
+    pub fn launch_with_driver(
+        driver: MediaDriver,
+        mut context: ArchiveServerContext,
+    ) -> Result<Self> {
+        context.set_aeron_dir(driver.aeron_dir())?;
+        let mut server = Self::launch(context)?;
+        server.driver = Some(driver);
+        Ok(server)
+    }
+
+    /// Runs one turn of a server without threads, and returns the amount of work: with 0, the caller idles. Does not
+    /// block, except for reads and writes of files.
+    ///
+    /// The interval between calls must stay well below the media driver's client liveness timeout, 10 s by default.
+    /// Recordings hold up their publishers meanwhile.
+    ///
+    /// # Errors
+    /// - [`InvalidArgument`](ServerErrorKind::InvalidArgument): the server has threads;
+    /// - others: the server cannot go on. [`close`](Self::close) it.
+    pub fn do_work(&mut self) -> Result<usize> {
+        match &mut self.agents {
+            Agents::Invoker(invoker) => invoker.invoke().map_err(|error| of_agent(&error)),
+            Agents::Thread(_) => Err(ServerError::invalid(
+                "threading_mode: the server has threads; INVOKER makes one for the caller's loop",
+            )),
+        }
+    }
+
+    /// Returns whether the server has ended by itself, because of an error that [`close`](Self::close) returns. Always
+    /// false without threads: [`do_work`](Self::do_work) returns the error.
+    pub fn has_ended(&self) -> bool {
+        match &self.agents {
+            Agents::Thread(runner) => runner.is_finished(),
+            Agents::Invoker(_) => false,
+        }
+    }
+
+    /// Returns the id of the archive in the keys and labels of its counters.
+    pub fn archive_id(&self) -> i64 {
+        self.archive_id
+    }
+
+    /// Returns the channel on which clients send requests: over UDP, or over IPC if
+    /// [`control_channel_enabled`](ArchiveServerContext::control_channel_enabled) is false. An endpoint with port 0 has
+    /// the actual port.
+    pub fn control_channel(&self) -> &str {
+        &self.control_channel
+    }
+
+    /// Returns the directory of the media driver.
+    pub fn aeron_dir(&self) -> &Path {
+        &self.aeron_dir
+    }
+
+    /// Returns the directory of the recordings: an absolute path.
+    pub fn archive_dir(&self) -> &Path {
+        &self.archive_dir
+    }
+
+    /// Ends the server as dropping it does, and returns the error; a drop logs the error.
+    ///
+    /// # Errors
+    /// The error that has ended the server, or that of its end:
+    /// - [`Client`](ServerErrorKind::Client): the media driver has ended, or has taken the server for dead;
+    /// - [`ThreadFailed`](ServerErrorKind::ThreadFailed): a thread has panicked.
+    pub fn close(self) -> Result<()> {
+        let closed = match self.agents {
+            Agents::Thread(runner) => runner.close().map_err(|error| of_runner(&error)),
+            Agents::Invoker(invoker) => invoker.close().map_err(|error| of_agent(&error)),
+        };
+        #[cfg(feature = "driver")]
+        let closed = closed.and(self.driver.map_or(Ok(()), MediaDriver::close).map_err(Into::into));
+        closed
+    }
+}
+
+fn of_runner(error: &RunnerError) -> ServerError {
+    match error {
+        RunnerError::Failed(error) => of_agent(error),
+        _ => ServerError::new(ServerErrorKind::ThreadFailed, error.to_string()),
+    }
+}
+
+fn of_agent(error: &AgentError) -> ServerError {
+    let kind = match error.downcast_ref::<Error>() {
+        Some(cause) => ServerErrorKind::Client(cause.kind()),
+        None => ServerErrorKind::ThreadFailed,
+    };
+    ServerError::new(kind, error.to_string())
+}
+
+impl fmt::Debug for ArchiveServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArchiveServer")
+            .field("archive_id", &self.archive_id)
+            .field("control_channel", &self.control_channel)
+            .field("archive_dir", &self.archive_dir)
+            .field("aeron_dir", &self.aeron_dir)
+            .field("has_ended", &self.has_ended())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A directory among the temporary files that no other archive has. It is deleted when this is dropped.
+#[cfg(feature = "driver")]
+struct OwnDir(PathBuf);
+
+#[cfg(feature = "driver")]
+impl OwnDir {
+    fn choose() -> Self {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        use std::time::{SystemTime, UNIX_EPOCH};
+
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        // A killed process leaves its directory behind, and another process can get the same pid later.
+        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+        let name = format!("rusteron-archive-{}-{number}-{nanos:x}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+}
+
+#[cfg(feature = "driver")]
+impl Drop for OwnDir {
+    fn drop(&mut self) {
+        match std::fs::remove_dir_all(&self.0) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                log::warn!("{}: not deleted: {error}", self.0.display());
+            }
+            _ => {}
+        }
+    }
+}

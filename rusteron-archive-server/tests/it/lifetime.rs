@@ -1,0 +1,206 @@
+//! Starts and ends of servers.
+
+use rusteron_archive::{Archive, ReplayParams, SourceLocation};
+use rusteron_archive_server::{
+    ArchiveServer, ArchiveServerContext, ArchiveThreadingMode, ServerErrorKind,
+};
+use rusteron_client::{Aeron, Context, ErrorKind};
+use rusteron_media_driver::MediaDriver;
+use rusteron_test_support::archive::{
+    STREAM, await_recording, offer_numbered, record, replay_all,
+};
+use rusteron_test_support::{DEADLINE, await_that};
+
+use crate::support::{Fixture, Turns, await_stop, ipc_context, recorded};
+
+/// Types of the counters of errors, recordings and replays.
+const ERRORS: i32 = 101;
+const RECORDINGS: i32 = 111;
+const REPLAYS: i32 = 112;
+
+fn value(aeron: &Aeron, type_id: i32) -> Option<i64> {
+    let mut counters = aeron.counters_reader().iter();
+    counters.find(|counter| counter.type_id == type_id).map(|counter| counter.value)
+}
+
+#[test]
+fn every_threading_mode_records_and_replays() {
+    for mode in [ArchiveThreadingMode::Dedicated, ArchiveThreadingMode::Shared] {
+        let mut fixture = Fixture::launch_with(|context| {
+            context.set_threading_mode(mode).expect("a mode");
+        });
+        let archive = fixture.connect();
+        let (publication, recording_id, _) = record(&archive, 1000);
+        assert_eq!(replay_all(&archive, recording_id, recorded()), (0..1000).collect::<Vec<_>>());
+        drop((publication, archive));
+        fixture.take().close().expect("a good end");
+    }
+}
+
+#[test]
+fn caller_runs_invoked_server() {
+    let mut fixture = Fixture::launch_with(|context| {
+        context.set_threading_mode(ArchiveThreadingMode::Invoker).expect("a mode");
+    });
+    let turns = Turns::run(fixture.take());
+    let archive = fixture.connect();
+    let (publication, recording_id, _) = record(&archive, 100);
+    assert_eq!(replay_all(&archive, recording_id, recorded()), (0..100).collect::<Vec<_>>());
+    drop((publication, archive));
+    let server = turns.end();
+    assert!(!server.has_ended());
+    server.close().expect("a good end");
+}
+
+#[test]
+fn server_with_threads_is_not_invoked() {
+    let mut fixture = Fixture::launch();
+    let mut server = fixture.take();
+    let error = server.do_work().expect_err("it has a thread");
+    assert_eq!(error.kind(), ServerErrorKind::InvalidArgument, "{error}");
+}
+
+#[test]
+fn embedded_server_needs_no_settings() {
+    let server = ArchiveServer::launch_embedded().expect("a server");
+    let dirs = [server.archive_dir().to_owned(), server.aeron_dir().to_owned()];
+    let mut context = Context::new().expect("a context");
+    context.set_dir(server.aeron_dir()).expect("a directory");
+    let aeron = Aeron::connect(context).expect("a client");
+    let mut context = ipc_context();
+    context.set_control_request_channel(server.control_channel()).expect("a channel");
+    let archive = Archive::connect(&aeron, context).expect("a session");
+    let (publication, recording_id, _) = record(&archive, 100);
+    assert_eq!(replay_all(&archive, recording_id, recorded()), (0..100).collect::<Vec<_>>());
+    drop((publication, archive, aeron));
+    server.close().expect("a good end");
+    assert!(dirs.iter().all(|dir| !dir.exists()), "{dirs:?}");
+}
+
+#[test]
+fn dropped_server_has_stop_positions() {
+    let mut fixture = Fixture::launch();
+    let archive = fixture.connect();
+    let (publication, recording_id, position) = record(&archive, 1000);
+    drop(fixture.take());
+    await_that("the end of the session", || !archive.is_connected());
+    drop((publication, archive));
+
+    fixture.restart();
+    let archive = fixture.connect();
+    assert_eq!(archive.stop_position(recording_id).expect("an answer"), Some(position));
+    assert_eq!(replay_all(&archive, recording_id, recorded()), (0..1000).collect::<Vec<_>>());
+
+    // And can be extended.
+    let descriptor = archive.recording(recording_id).expect("an answer").expect("a recording");
+    let channel = descriptor.continuation("aeron:ipc").expect("a channel").expect("an end");
+    let mut publication =
+        archive.aeron().add_exclusive_publication(channel, STREAM).expect("a publication");
+    archive
+        .extend_recording(recording_id, "aeron:ipc", STREAM, SourceLocation::Local, false)
+        .expect("a subscription");
+    assert_eq!(await_recording(&archive, publication.session_id()), recording_id);
+    let end = offer_numbered(&mut publication, 1000..1100);
+    archive.await_recorded(recording_id, end, DEADLINE).expect("a recording");
+    assert_eq!(replay_all(&archive, recording_id, recorded()), (0..1100).collect::<Vec<_>>());
+}
+
+#[test]
+fn directory_in_use_is_refused() {
+    let mut fixture = Fixture::launch();
+    let error = fixture.try_launch().expect_err("a second server");
+    assert_eq!(error.kind(), ServerErrorKind::ActiveArchive, "{error}");
+    fixture.take().close().expect("a good end");
+    fixture.restart();
+}
+
+#[test]
+fn archive_id_in_use_is_refused() {
+    let fixture = Fixture::launch();
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut context = fixture.context().clone();
+    context
+        .set_archive_id(fixture.server().archive_id())
+        .and_then(|context| context.set_archive_dir(dir.path()))
+        .expect("settings");
+    let error = ArchiveServer::launch(context.clone()).expect_err("the same id");
+    assert_eq!(error.kind(), ServerErrorKind::ActiveArchive, "{error}");
+    let text = format!("found existing archive for archiveId={}", fixture.server().archive_id());
+    assert!(error.message().starts_with(&text), "{error}");
+    context.set_archive_id(-1).expect("an id");
+    ArchiveServer::launch(context).expect("another id").close().expect("a good end");
+}
+
+#[test]
+fn end_of_driver_ends_server() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for mode in [ArchiveThreadingMode::Shared, ArchiveThreadingMode::Dedicated] {
+        let driver = MediaDriver::launch_embedded().expect("a driver");
+        let mut context = ArchiveServerContext::new();
+        context
+            .set_aeron_dir(driver.aeron_dir())
+            .and_then(|context| context.set_archive_dir(dir.path()))
+            .and_then(|context| context.set_control_channel_enabled(false))
+            .and_then(|context| context.set_threading_mode(mode))
+            .expect("settings");
+        let server = ArchiveServer::launch(context).expect("a server");
+        assert!(!server.has_ended());
+        driver.close().expect("a good end");
+        await_that("the end of the server", || server.has_ended());
+        let error = server.close().expect_err("the driver has ended");
+        let expected = [ErrorKind::DriverTimeout, ErrorKind::ClientClosed];
+        assert!(expected.map(ServerErrorKind::Client).contains(&error.kind()), "{error:?}");
+    }
+}
+
+#[test]
+fn missing_driver_is_an_error() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut context = ArchiveServerContext::new();
+    context
+        .set_aeron_dir(dir.path().join("no-driver"))
+        .and_then(|context| context.set_archive_dir(dir.path().join("archive")))
+        .and_then(|context| context.set_control_channel_enabled(false))
+        .expect("settings");
+    let error = ArchiveServer::launch(context).expect_err("no driver");
+    assert_eq!(error.kind(), ServerErrorKind::Client(ErrorKind::DriverTimeout), "{error}");
+}
+
+#[test]
+fn contents_are_deleted_on_start() {
+    let mut fixture = Fixture::launch_with(|context| {
+        context.set_archive_dir_delete_on_start(true).expect("a flag");
+    });
+    let archive = fixture.connect();
+    let (publication, recording_id, _) = record(&archive, 10);
+    drop(publication);
+    await_stop(&archive, recording_id);
+    drop(archive);
+    fixture.take().close().expect("a good end");
+    assert!(fixture.archive_dir().join("0-0.rec").exists());
+    fixture.restart();
+    assert!(!fixture.archive_dir().join("0-0.rec").exists());
+    assert_eq!(fixture.connect().recordings().count(), 0);
+}
+
+#[test]
+fn counters_show_recordings_and_replays() {
+    let mut fixture = Fixture::launch();
+    let aeron = fixture.aeron();
+    let archive = fixture.connect();
+    assert_eq!([ERRORS, RECORDINGS, REPLAYS].map(|id| value(&aeron, id)), [Some(0); 3]);
+    let (publication, recording_id, _) = record(&archive, 10);
+    assert_eq!(value(&aeron, RECORDINGS), Some(1));
+    let subscription = archive
+        .replay(recording_id, "aeron:ipc", 1002, ReplayParams::new())
+        .expect("a replay");
+    assert_eq!(value(&aeron, REPLAYS), Some(1));
+    drop((subscription, publication));
+    await_stop(&archive, recording_id);
+    await_that("the ends", || {
+        [RECORDINGS, REPLAYS].map(|id| value(&aeron, id)) == [Some(0), Some(0)]
+    });
+    drop(archive);
+    fixture.take().close().expect("a good end");
+    await_that("the end of the counters", || value(&aeron, ERRORS).is_none());
+}

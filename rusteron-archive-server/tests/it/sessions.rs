@@ -1,0 +1,132 @@
+//! Control sessions: connecting, answers, their ends.
+
+use rusteron_archive::{Archive, ArchiveErrorKind, AsyncArchive, SourceLocation};
+use rusteron_client::{Aeron, CounterSnapshot};
+use rusteron_test_support::archive::{STREAM, await_recording, record, replay_all};
+use rusteron_test_support::{await_some, await_that};
+
+use crate::support::{Fixture, await_stop, ipc_context, recorded};
+
+/// Types of the counters of control sessions, and of one of them.
+const SESSIONS: i32 = 102;
+const SESSION: i32 = 113;
+
+fn counters(aeron: &Aeron, type_id: i32) -> Vec<CounterSnapshot> {
+    aeron.counters_reader().iter().filter(|counter| counter.type_id == type_id).collect()
+}
+
+#[test]
+fn connect_over_ipc_and_udp() {
+    let fixture = Fixture::launch();
+    let id = Some(fixture.server().archive_id());
+    assert_eq!(fixture.connect().archive_id(), id);
+    assert_eq!(fixture.connect_over_udp().archive_id(), id);
+    assert!(!fixture.server().control_channel().ends_with(":0"));
+}
+
+#[test]
+fn two_sessions_do_not_disturb_each_other() {
+    let fixture = Fixture::launch();
+    let (first, second) = (fixture.connect(), fixture.connect());
+    assert_ne!(first.control_session_id(), second.control_session_id());
+    let (_publication, recording_id, position) = record(&first, 100);
+    assert_eq!(second.recording_position(recording_id).expect("an answer"), Some(position));
+    drop(first);
+    // The recording outlives its session.
+    assert_eq!(second.recording_position(recording_id).expect("an answer"), Some(position));
+    let all = replay_all(&second, recording_id, recorded());
+    assert_eq!(all, (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn counters_show_sessions() {
+    let fixture = Fixture::launch();
+    let aeron = fixture.aeron();
+    let archive = Archive::connect(&aeron, ipc_context()).expect("a session");
+    let [count] = &*counters(&aeron, SESSIONS) else { panic!("one counter") };
+    assert_eq!(count.value, 1);
+    let [session] = &*counters(&aeron, SESSION) else { panic!("one session") };
+    assert_eq!(session.value, archive.control_session_id());
+    assert_ne!(session.reference_id, 0);
+    assert!(session.label.starts_with("control-session: "), "{}", session.label);
+    assert!(session.label.contains("sourceIdentity=aeron:ipc sessionId="), "{}", session.label);
+    drop(archive);
+    await_that("the end of the session", || {
+        counters(&aeron, SESSION).is_empty() && counters(&aeron, SESSIONS)[0].value == 0
+    });
+}
+
+#[test]
+fn session_ends_with_its_client() {
+    let fixture = Fixture::launch();
+    let aeron = fixture.aeron();
+    let other = fixture.aeron();
+    // Without a farewell.
+    std::mem::forget(Archive::connect(&other, ipc_context()).expect("a session"));
+    assert_eq!(counters(&aeron, SESSION).len(), 1);
+    let archive = fixture.connect();
+    assert_eq!(counters(&aeron, SESSION).len(), 2);
+    drop(archive);
+    await_that("the end of one session", || counters(&aeron, SESSION).len() == 1);
+}
+
+#[test]
+fn answers_wait_for_a_client_that_is_slow() {
+    let fixture = Fixture::launch();
+    let blocking = fixture.connect();
+    let (_publication, recording_id, position) = record(&blocking, 10);
+    let archive = AsyncArchive::new(fixture.connect());
+    // Together, the answers are longer than the window of the response publication.
+    let mut requests: Vec<_> = (0..2000)
+        .map(|_| {
+            await_some("space for a request", || {
+                match archive.max_recorded_position(recording_id) {
+                    Err(error) if error.is_retryable() => None,
+                    outcome => Some(outcome.expect("a request")),
+                }
+            })
+        })
+        .collect();
+    for request in &mut requests {
+        let answer = await_some("an answer", || request.poll().expect("no error"));
+        assert_eq!(answer, position);
+    }
+}
+
+#[test]
+fn long_listing_is_complete() {
+    let fixture = Fixture::launch();
+    let archive = fixture.connect();
+    let aeron = archive.aeron();
+    let alias = "a".repeat(1000);
+    let channel = format!("aeron:ipc?alias={alias}");
+    let subscription = archive
+        .start_recording(&*channel, STREAM, SourceLocation::Local, false)
+        .expect("a subscription");
+    for number in 0..100 {
+        let publication =
+            aeron.add_exclusive_publication(&*channel, STREAM).expect("a publication");
+        let session = publication.session_id();
+        let recording = await_recording(&archive, session);
+        assert_eq!(recording, number);
+        drop(publication);
+        await_stop(&archive, recording);
+    }
+    archive.stop_recording_subscription(subscription).expect("it was recorded");
+    // Longer than the window of the response publication.
+    let ids: Vec<_> =
+        archive.recordings().map(|it| it.expect("a descriptor").recording_id).collect();
+    assert_eq!(ids, (0..100).collect::<Vec<_>>());
+    let listed = archive.recordings_for_uri("alias", STREAM).expect("a text").count();
+    assert_eq!(listed, 100);
+}
+
+#[test]
+fn denied_request_is_answered() {
+    let fixture = Fixture::launch_with(|context| {
+        context.set_authorisation_service_supplier("DENY_ALL").expect("a name");
+    });
+    let archive = fixture.connect();
+    let error = archive.start_position(0).expect_err("denied");
+    assert_eq!(error.kind(), ArchiveErrorKind::UnauthorisedAction, "{error}");
+}
