@@ -1,0 +1,230 @@
+//! A block read from a segment, on its way to a replay's publication.
+
+use crate::segment::checksum::Checksum;
+use crate::segment::frame::{self, FrameCheck, FrameFault, FrameKind};
+
+/// Checks a replay's blocks, and puts in the ids of its publication.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BlockCheck {
+    /// What the recorded frames have in common. `max_data_length` is the recording's MTU.
+    pub(crate) recorded: FrameCheck,
+    /// The publication's session id.
+    pub(crate) session_id: i32,
+    /// The publication's stream id.
+    pub(crate) stream_id: i32,
+    /// The checksum that stands in the session id of each recorded data frame.
+    pub(crate) checksum: Option<Checksum>,
+}
+
+/// A block that can be offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CheckedBlock {
+    /// Bytes of whole data frames at the start of the block.
+    pub(crate) data_length: usize,
+    /// The length of the padding frame behind them, header included, if there is one.
+    pub(crate) padding_length: Option<usize>,
+}
+
+/// A block of which one frame is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BlockFault {
+    /// The frame's offset in the block.
+    pub(crate) offset: usize,
+    pub(crate) fault: FrameFault,
+}
+
+impl BlockCheck {
+    /// Checks the frames of a block that begin before `limit`, and puts in the ids. Stops before padding, and before a last
+    /// frame of which the block has only a part.
+    ///
+    /// `term_id` and `term_offset` say where the block begins.
+    ///
+    /// # Errors
+    /// A frame is wrong. The first one may also be [`Incomplete`](FrameFault::Incomplete): a longer block may hold it. The
+    /// ids of the block's frames are undefined then.
+    pub(crate) fn check(
+        &self,
+        block: &mut [u8],
+        limit: usize,
+        term_id: i32,
+        term_offset: usize,
+    ) -> Result<CheckedBlock, BlockFault> {
+        let mut offset = 0;
+        while offset < limit.min(block.len()) {
+            let fail = |fault| Err(BlockFault { offset, fault });
+            let rest = &mut block[offset..];
+            let length = match rest.first_chunk() {
+                Some(header) => match self.recorded.check(header, term_id, term_offset + offset) {
+                    Ok(frame) if frame.kind == FrameKind::Padding => {
+                        let padding_length = Some(frame.length);
+                        return Ok(CheckedBlock { data_length: offset, padding_length });
+                    }
+                    Ok(frame) => frame.aligned_length(),
+                    Err(fault) => return fail(fault),
+                },
+                None => usize::MAX,
+            };
+            let Some(bytes) = rest.get_mut(..length) else {
+                if offset == 0 {
+                    return fail(FrameFault::Incomplete);
+                }
+                break;
+            };
+            if let Some(fault) = self.checksum.and_then(|sum| frame::checksum_fault(bytes, sum)) {
+                return fail(fault);
+            }
+            frame::set_session_id(bytes, self.session_id);
+            frame::set_stream_id(bytes, self.stream_id);
+            offset += length;
+        }
+        Ok(CheckedBlock { data_length: offset, padding_length: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::segment::sample;
+
+    const CHECK: BlockCheck = BlockCheck {
+        recorded: FrameCheck {
+            stream_id: sample::STREAM_ID,
+            term_length: 65_536,
+            max_data_length: 1_408,
+        },
+        session_id: 77,
+        stream_id: 88,
+        checksum: None,
+    };
+
+    /// Frames with the payload lengths, from term offset 96 of term 5 on.
+    fn block(payloads: &[usize]) -> Vec<u8> {
+        let mut block = Vec::new();
+        for (number, &length) in payloads.iter().enumerate() {
+            let payload = vec![number as u8 + 1; length];
+            block.extend(sample::data(&payload, 5, 96 + block.len()));
+        }
+        block
+    }
+
+    fn check(block: &mut [u8], limit: usize) -> Result<CheckedBlock, BlockFault> {
+        CHECK.check(block, limit, 5, 96)
+    }
+
+    fn data(data_length: usize) -> Result<CheckedBlock, BlockFault> {
+        Ok(CheckedBlock { data_length, padding_length: None })
+    }
+
+    fn fault(offset: usize, fault: FrameFault) -> Result<CheckedBlock, BlockFault> {
+        Err(BlockFault { offset, fault })
+    }
+
+    #[test]
+    fn data_frames_get_the_ids() {
+        let mut bytes = block(&[0, 1, 32, 1_000]);
+        let mut expected = bytes.clone();
+        for offset in [0, 32, 96, 160] {
+            frame::set_session_id(&mut expected[offset..], 77);
+            frame::set_stream_id(&mut expected[offset..], 88);
+        }
+        assert_eq!(check(&mut bytes, usize::MAX), data(expected.len()));
+        assert!(bytes == expected);
+    }
+
+    #[test]
+    fn padding_ends_the_data() {
+        let mut bytes = block(&[10]);
+        bytes.extend(sample::padding(4_096, 5, 160));
+        let checked = CheckedBlock { data_length: 64, padding_length: Some(4_096) };
+        assert_eq!(check(&mut bytes, usize::MAX), Ok(checked));
+
+        let mut bytes = sample::padding(65_440, 5, 96).to_vec();
+        let checked = CheckedBlock { data_length: 0, padding_length: Some(65_440) };
+        assert_eq!(check(&mut bytes, usize::MAX), Ok(checked));
+    }
+
+    #[test]
+    fn frame_in_part_is_left_for_the_next_block() {
+        let whole = block(&[10, 100]);
+        for length in 64..whole.len() {
+            assert_eq!(check(&mut whole.clone()[..length], usize::MAX), data(64));
+        }
+        for length in 1..64 {
+            let incomplete = fault(0, FrameFault::Incomplete);
+            assert_eq!(check(&mut whole.clone()[..length], usize::MAX), incomplete);
+        }
+    }
+
+    #[test]
+    fn frame_that_begins_before_the_limit_is_whole() {
+        for (limit, length) in [(0, 0), (1, 64), (64, 64), (65, 128), (usize::MAX, 192)] {
+            assert_eq!(check(&mut block(&[10, 20, 30]), limit), data(length));
+        }
+    }
+
+    #[test]
+    fn end_of_recording_and_foreign_frames_are_faults() {
+        let mut bytes = block(&[10]);
+        bytes.extend([0; 64]);
+        assert_eq!(check(&mut bytes, usize::MAX), fault(64, FrameFault::Missing));
+
+        let mut bytes = block(&[10, 10]);
+        frame::set_stream_id(&mut bytes[64..], 3);
+        assert_eq!(check(&mut bytes, usize::MAX), fault(64, FrameFault::StreamId(3)));
+    }
+
+    #[test]
+    fn checksums_are_verified() {
+        for checksum in [Checksum::Crc32, Checksum::Crc32c] {
+            let check = BlockCheck { checksum: Some(checksum), ..CHECK };
+            let mut bytes = block(&[10, 33]);
+            sample::put_checksum(&mut bytes[..64], checksum);
+            sample::put_checksum(&mut bytes[64..], checksum);
+            let written = frame::session_id(&bytes[64..]);
+            assert_eq!(check.check(&mut bytes.clone(), usize::MAX, 5, 96), data(bytes.len()));
+            // The bytes behind the payload count, too.
+            *bytes.last_mut().unwrap() ^= 1;
+            let error = check.check(&mut bytes, usize::MAX, 5, 96).unwrap_err();
+            assert_eq!(error.offset, 64);
+            let FrameFault::Checksum { recorded, .. } = error.fault else { panic!("{error:?}") };
+            assert_eq!(recorded, written);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_checked(
+            mut bytes in prop::collection::vec(any::<u8>(), 0..500),
+            limit: usize,
+            term_id: i32,
+            term_offset in 0..65_536_usize,
+            is_summed: bool,
+        ) {
+            let checksum = is_summed.then_some(Checksum::Crc32c);
+            let _ = BlockCheck { checksum, ..CHECK }.check(&mut bytes, limit, term_id, term_offset);
+        }
+
+        #[test]
+        fn damaged_blocks_are_checked(
+            payloads in prop::collection::vec(0..200_usize, 1..8),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let mut bytes = block(&payloads);
+            for (index, value) in changes {
+                let index = index.index(bytes.len());
+                bytes[index] = value;
+            }
+            bytes.truncate(cut.index(bytes.len() + 1));
+            if let Ok(checked) = check(&mut bytes, usize::MAX) {
+                prop_assert!(checked.data_length <= bytes.len());
+                prop_assert_eq!(checked.data_length % 32, 0);
+                // There is progress, or nothing to read.
+                let is_empty = checked.data_length == 0 && checked.padding_length.is_none();
+                prop_assert_eq!(is_empty, bytes.is_empty());
+            }
+        }
+    }
+}

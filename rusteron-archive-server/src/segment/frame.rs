@@ -1,0 +1,249 @@
+//! Headers of recorded frames, which can be anything: files get damaged.
+
+use std::fmt;
+
+use rusteron_core::log_buffer::{
+    FRAME_LENGTH, HEADER_LENGTH, SESSION_ID, STREAM_ID, TERM_ID, TERM_OFFSET, TYPE, TYPE_DATA,
+    TYPE_PAD, align,
+};
+
+use crate::segment::checksum::Checksum;
+
+/// The most bytes of a data frame, header included: the longest MTU.
+pub(crate) const MAX_DATA_LENGTH: usize = 65_504;
+
+/// A header's bytes.
+pub(crate) type Header = [u8; HEADER_LENGTH];
+
+/// A frame whose header has been checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) kind: FrameKind,
+    /// With the header, and without the bytes that align the next frame: from 32 to the rest of the term.
+    pub(crate) length: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FrameKind {
+    Data,
+    /// Only the header is in the file.
+    Padding,
+}
+
+impl Frame {
+    /// Returns the distance to the next frame.
+    pub(crate) fn aligned_length(self) -> usize {
+        align(self.length)
+    }
+}
+
+/// What all frames of a recording have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FrameCheck {
+    pub(crate) stream_id: i32,
+    pub(crate) term_length: usize,
+    /// The most bytes of a data frame, header included.
+    pub(crate) max_data_length: usize,
+}
+
+impl FrameCheck {
+    /// Checks the header of the frame at an offset of a term. Only a type and length that pass lead to the next frame.
+    #[inline]
+    pub(crate) fn check(
+        &self,
+        header: &Header,
+        term_id: i32,
+        term_offset: usize,
+    ) -> Result<Frame, FrameFault> {
+        let length = int_at(header, FRAME_LENGTH);
+        if length <= 0 {
+            return Err(FrameFault::Missing);
+        }
+        self.check_place(header, term_id, term_offset)?;
+        let remaining = self.term_length.saturating_sub(term_offset);
+        let (kind, max) = match frame_type(header) {
+            TYPE_DATA => (FrameKind::Data, self.max_data_length.min(remaining)),
+            TYPE_PAD => (FrameKind::Padding, remaining),
+            other => return Err(FrameFault::Type(other)),
+        };
+        // Not negative, and terms and their offsets are multiples of the alignment.
+        match length as usize {
+            length if (HEADER_LENGTH..=max).contains(&length) => Ok(Frame { kind, length }),
+            _ => Err(FrameFault::Length(length)),
+        }
+    }
+
+    /// Checks that a header belongs to this place of the stream. Java checks no more where a replay begins.
+    #[inline]
+    pub(crate) fn check_place(
+        &self,
+        header: &Header,
+        term_id: i32,
+        term_offset: usize,
+    ) -> Result<(), FrameFault> {
+        let require = |field, expected, fault: fn(i32) -> FrameFault| {
+            let found = int_at(header, field);
+            if found == expected { Ok(()) } else { Err(fault(found)) }
+        };
+        require(TERM_OFFSET, term_offset as i32, FrameFault::TermOffset)?;
+        require(TERM_ID, term_id, FrameFault::TermId)?;
+        require(STREAM_ID, self.stream_id, FrameFault::StreamId)
+    }
+}
+
+/// Why there is no frame. Numbers are what the header has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FrameFault {
+    /// The length is zero or negative, as behind the last frame.
+    Missing,
+    /// The bytes end within the frame.
+    Incomplete,
+    Length(i32),
+    Type(u16),
+    TermOffset(i32),
+    TermId(i32),
+    StreamId(i32),
+    Checksum {
+        recorded: i32,
+        computed: i32,
+    },
+}
+
+impl fmt::Display for FrameFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("no frame"),
+            Self::Incomplete => f.write_str("the bytes end within the frame"),
+            Self::Length(length) => write!(f, "frame length {length} is out of range"),
+            Self::Type(found) => write!(f, "frame type {found} is neither data nor padding"),
+            Self::TermOffset(found) => write!(f, "wrong term offset {found}"),
+            Self::TermId(found) => write!(f, "wrong term id {found}"),
+            Self::StreamId(found) => write!(f, "wrong stream id {found}"),
+            Self::Checksum { recorded, computed } => {
+                write!(f, "recorded checksum={recorded}, computed checksum={computed}")
+            }
+        }
+    }
+}
+
+/// Returns the type of the frame at the start of `bytes`, which hold a header.
+#[inline]
+pub(crate) fn frame_type(bytes: &[u8]) -> u16 {
+    u16::from_le_bytes([bytes[TYPE], bytes[TYPE + 1]])
+}
+
+/// Returns the aligned length of the frame at the start of `bytes`: `None` if there is no header, or if its length is
+/// shorter than a header.
+#[inline]
+pub(crate) fn aligned_length(bytes: &[u8]) -> Option<usize> {
+    let header: &Header = bytes.first_chunk()?;
+    let length = usize::try_from(int_at(header, FRAME_LENGTH)).ok()?;
+    (length >= HEADER_LENGTH).then(|| align(length))
+}
+
+/// Returns why the frame that fills `bytes`, alignment included, does not match the checksum in its session id.
+pub(crate) fn checksum_fault(bytes: &[u8], checksum: Checksum) -> Option<FrameFault> {
+    let recorded = session_id(bytes);
+    let computed = checksum.of(&bytes[HEADER_LENGTH..]);
+    (recorded != computed).then_some(FrameFault::Checksum { recorded, computed })
+}
+
+/// Returns the session id of the frame at the start of `bytes`, which hold a header. It may be a checksum.
+#[inline]
+pub(crate) fn session_id(bytes: &[u8]) -> i32 {
+    int_at(bytes, SESSION_ID)
+}
+
+#[inline]
+pub(crate) fn set_session_id(bytes: &mut [u8], session_id: i32) {
+    bytes[SESSION_ID..][..4].copy_from_slice(&session_id.to_le_bytes());
+}
+
+#[inline]
+pub(crate) fn set_stream_id(bytes: &mut [u8], stream_id: i32) {
+    bytes[STREAM_ID..][..4].copy_from_slice(&stream_id.to_le_bytes());
+}
+
+#[inline]
+fn int_at(bytes: &[u8], at: usize) -> i32 {
+    i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::sample;
+
+    const CHECK: FrameCheck =
+        FrameCheck { stream_id: sample::STREAM_ID, term_length: 65_536, max_data_length: 1_408 };
+
+    fn check(header: &Header) -> Result<Frame, FrameFault> {
+        CHECK.check(header, 7, 64_512)
+    }
+
+    fn header(length: i32, frame_type: u16) -> Header {
+        let mut header = sample::header(length as usize, frame_type, 7, 64_512);
+        header[..4].copy_from_slice(&length.to_le_bytes());
+        header
+    }
+
+    #[test]
+    fn frames_within_the_term_pass() {
+        for length in [32, 33, 100, 1_024] {
+            let data = Frame { kind: FrameKind::Data, length };
+            assert_eq!(check(&header(length as i32, TYPE_DATA)), Ok(data));
+            let padding = Frame { kind: FrameKind::Padding, length };
+            assert_eq!(check(&header(length as i32, TYPE_PAD)), Ok(padding));
+        }
+    }
+
+    #[test]
+    fn lengths_out_of_range_are_rejected() {
+        for length in [1, 31, 1_025, i32::MAX] {
+            for frame_type in [TYPE_DATA, TYPE_PAD] {
+                let header = header(length, frame_type);
+                assert_eq!(check(&header), Err(FrameFault::Length(length)));
+            }
+        }
+        for length in [0, -1, i32::MIN] {
+            assert_eq!(check(&header(length, TYPE_DATA)), Err(FrameFault::Missing));
+        }
+        let long = sample::header(1_409, TYPE_DATA, 7, 0);
+        assert_eq!(CHECK.check(&long, 7, 0), Err(FrameFault::Length(1_409)));
+        let padding = sample::header(65_536, TYPE_PAD, 7, 0);
+        assert!(CHECK.check(&padding, 7, 0).is_ok());
+    }
+
+    #[test]
+    fn foreign_fields_are_rejected() {
+        assert_eq!(check(&header(64, 2)), Err(FrameFault::Type(2)));
+        let header = header(64, TYPE_DATA);
+        assert_eq!(CHECK.check(&header, 8, 64_512), Err(FrameFault::TermId(7)));
+        assert_eq!(CHECK.check(&header, 7, 0), Err(FrameFault::TermOffset(64_512)));
+        let other = FrameCheck { stream_id: 1, ..CHECK };
+        let fault = Err(FrameFault::StreamId(sample::STREAM_ID));
+        assert_eq!(other.check(&header, 7, 64_512), fault);
+        // A place behind the term leaves no length.
+        let behind = sample::header(64, TYPE_DATA, 7, 65_536);
+        assert_eq!(CHECK.check(&behind, 7, 65_536), Err(FrameFault::Length(64)));
+    }
+
+    #[test]
+    fn aligned_length_needs_a_header() {
+        let header = header(33, TYPE_DATA);
+        assert_eq!(aligned_length(&header), Some(64));
+        assert_eq!(aligned_length(&header[..31]), None);
+        assert_eq!(aligned_length(&[0; 32]), None);
+        assert_eq!(aligned_length(&[0xff; 32]), None);
+    }
+
+    #[test]
+    fn ids_are_put_in() {
+        let mut header = header(64, TYPE_DATA);
+        set_session_id(&mut header, -5);
+        set_stream_id(&mut header, 6);
+        assert_eq!(session_id(&header), -5);
+        let other = FrameCheck { stream_id: 6, ..CHECK };
+        assert!(other.check(&header, 7, 64_512).is_ok());
+    }
+}

@@ -1,0 +1,12 @@
+//! Segment files: a recording's frames, as they were in the log buffer.
+
+pub(crate) mod block;
+pub(crate) mod checksum;
+pub(crate) mod frame;
+pub(crate) mod geometry;
+pub(crate) mod scan;
+
+#[cfg(test)]
+pub(crate) mod sample;
+
+pub(crate) use geometry::Geometry;

@@ -1,0 +1,268 @@
+//! The end of a recording whose stop position nobody wrote down: after a crash, the frames tell it.
+
+use std::collections::HashMap;
+use std::{fmt, io};
+
+use crate::segment::checksum::Checksum;
+use crate::segment::frame::{Frame, FrameFault, FrameKind, Header, checksum_fault};
+use crate::segment::geometry::{Geometry, parse_name};
+use crate::storage::{PAGE_LENGTH, Storage, StorageFile, SyncLevel};
+
+/// The most bytes of one read. More than the longest data frame, so that memory stays bounded whatever lengths say.
+const CHUNK_LENGTH: u64 = 256 << 10;
+
+/// The end of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The position behind the last frame that is certainly whole. At least the start position.
+    pub(crate) end: i64,
+    /// The base of the segment that was read, if the recording has one.
+    pub(crate) segment: Option<i64>,
+    /// What follows the end.
+    pub(crate) tail: Tail,
+}
+
+/// What a segment has behind the end of its recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tail {
+    /// No frame: a length that is zero or negative, or the end of the file.
+    Clean,
+    /// A frame of which a part has never been written. Its block's write had not returned, so no position covered it.
+    Torn,
+    /// A frame that has a page of zeros at its end or in the middle. Either a crash took that page, or the publisher sent
+    /// zeros and the frame is whole; nothing in the file tells which. Java's archive refuses to start then.
+    Doubtful {
+        /// The recording's end if the frame is whole.
+        end: i64,
+    },
+    /// Something else than a frame. Java's archive believes any length, and its tool calls the recording invalid.
+    Damaged(FrameFault),
+}
+
+impl fmt::Display for Tail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Clean => f.write_str("ends after a whole frame"),
+            Self::Torn => f.write_str("the last frame was written in part"),
+            Self::Doubtful { .. } => {
+                f.write_str("the last frame crosses a page boundary and may be incomplete")
+            }
+            Self::Damaged(fault) => write!(f, "damaged: {fault}"),
+        }
+    }
+}
+
+/// Why a recording's end cannot be found.
+#[derive(Debug)]
+pub(crate) enum ScanError {
+    /// The catalog's entry is wrong. The sentence names the field.
+    Geometry(String),
+    /// The segment file's name is none that a recording of this geometry has.
+    Misplaced { name: String },
+    /// The segment file cannot be read.
+    Io { name: String, error: io::Error },
+}
+
+impl fmt::Display for ScanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Geometry(text) => f.write_str(text),
+            Self::Misplaced { name } => {
+                write!(f, "{name}: no segment of this recording begins at this position")
+            }
+            Self::Io { name, error } => write!(f, "{name}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ScanError {}
+
+/// Returns the base of each recording's highest segment.
+pub(crate) fn highest_segments<N: AsRef<str>>(
+    names: impl IntoIterator<Item = N>,
+) -> HashMap<i64, i64> {
+    let mut highest = HashMap::new();
+    for (recording_id, base) in names.into_iter().filter_map(|name| parse_name(name.as_ref())) {
+        let known = highest.entry(recording_id).or_insert(base);
+        *known = base.max(*known);
+    }
+    highest
+}
+
+/// Finds a recording's end by walking the frames of its highest segment, whose base is `highest` if there is one. Like
+/// Java's archive, this takes earlier segments as they are. Changes nothing: see [`repair`].
+///
+/// Walks by frame lengths, and reads the whole segment in pieces if its frames are short.
+pub(crate) fn find_end(
+    storage: &dyn Storage,
+    geometry: &Geometry,
+    highest: Option<i64>,
+    checksum: Option<Checksum>,
+) -> Result<Found, ScanError> {
+    geometry.check().map_err(ScanError::Geometry)?;
+    let (start, first) = (geometry.start_position, geometry.first_base());
+    // Segments before the start have been detached, or a crash kept them from being deleted.
+    let Some(base) = highest.filter(|&base| base >= first) else {
+        return Ok(Found { end: start, segment: None, tail: Tail::Clean });
+    };
+    let name = geometry.name(base);
+    if geometry.base(base) != base || base > i64::MAX - 2 * i64::from(geometry.segment_length) {
+        return Err(ScanError::Misplaced { name });
+    }
+    let found = Scan::new(storage, geometry, base, &name).and_then(|mut scan| scan.run(checksum));
+    found.map_err(|error| ScanError::Io { name, error })
+}
+
+/// Brings the segment at a recording's end into the state that recording and Java's tool expect: cuts off a torn frame,
+/// completes a short file, and creates the file behind a full segment.
+///
+/// A caller that decides on a doubtful frame changes `found` first: `Clean` with the later end keeps it, `Torn` cuts it off.
+pub(crate) fn repair(
+    storage: &dyn Storage,
+    geometry: &Geometry,
+    found: &Found,
+    level: SyncLevel,
+) -> io::Result<()> {
+    if found.segment.is_none() {
+        return Ok(());
+    }
+    let name = geometry.name(geometry.base(found.end));
+    let segment_length = geometry.segment_length as u64;
+    if storage.length(&name)?.is_none() {
+        let mut file = storage.create(&name, segment_length)?;
+        file.sync(level)?;
+        return if level == SyncLevel::None { Ok(()) } else { storage.sync_dir() };
+    }
+    let mut file = storage.open(&name)?;
+    // A short file may end in a part of a header.
+    if found.tail == Tail::Torn || file.length()? < segment_length {
+        file.set_length(geometry.offset(found.end))?;
+        file.set_length(segment_length)?;
+    }
+    file.sync(level)
+}
+
+/// A walk over the frames of a segment.
+struct Scan<'a> {
+    geometry: &'a Geometry,
+    base: i64,
+    file: Box<dyn StorageFile>,
+    file_length: u64,
+    /// Where the walk ends at the latest: the end of file or segment.
+    limit: u64,
+    /// Bytes of the file from `chunk_start` on.
+    chunk: Vec<u8>,
+    chunk_start: u64,
+}
+
+impl<'a> Scan<'a> {
+    fn new(
+        storage: &dyn Storage,
+        geometry: &'a Geometry,
+        base: i64,
+        name: &str,
+    ) -> io::Result<Self> {
+        let file = storage.open(name)?;
+        let file_length = file.length()?;
+        let limit = file_length.min(geometry.segment_length as u64);
+        Ok(Self { geometry, base, file, file_length, limit, chunk: Vec::new(), chunk_start: 0 })
+    }
+
+    fn run(&mut self, checksum: Option<Checksum>) -> io::Result<Found> {
+        let check = self.geometry.frame_check();
+        let mut position = self.base.max(self.geometry.start_position);
+        let mut last = None;
+        let mut tail = loop {
+            let (term_id, term_offset) =
+                (self.geometry.term_id(position), self.geometry.term_offset(position));
+            let Some(header) = self.header(self.offset(position))? else { break Tail::Clean };
+            match check.check(&header, term_id, term_offset) {
+                Ok(frame) => {
+                    last = Some((position, frame));
+                    position += frame.aligned_length() as i64;
+                }
+                Err(FrameFault::Missing) => break Tail::Clean,
+                Err(fault) => break Tail::Damaged(fault),
+            }
+        };
+        if let Some((begin, frame)) = last {
+            match self.judge(begin, frame, checksum)? {
+                Tail::Clean => {}
+                doubt => (position, tail) = (begin, doubt),
+            }
+        }
+        Ok(Found { end: position, segment: Some(self.base), tail })
+    }
+
+    /// Judges the last frame. Pages of a block reach the file in order if the process is killed, and in any order or not at
+    /// all if power fails, so the header says nothing of the pages behind its own.
+    fn judge(
+        &mut self,
+        position: i64,
+        frame: Frame,
+        checksum: Option<Checksum>,
+    ) -> io::Result<Tail> {
+        const PAGE: u64 = PAGE_LENGTH as u64;
+        if frame.kind == FrameKind::Padding {
+            // Only its header is ever written.
+            return Ok(Tail::Clean);
+        }
+        let offset = self.offset(position);
+        let end = offset + frame.aligned_length() as u64;
+        if end > self.limit {
+            return Ok(Tail::Torn);
+        }
+        let next_page = (offset / PAGE + 1) * PAGE;
+        if next_page >= end {
+            return Ok(Tail::Clean);
+        }
+        let mut bytes = vec![0; frame.aligned_length()];
+        if self.file.read_at(&mut bytes, offset)? < bytes.len() {
+            return Ok(Tail::Torn);
+        }
+        if checksum.is_some_and(|checksum| checksum_fault(&bytes, checksum).is_none()) {
+            return Ok(Tail::Clean);
+        }
+        let is_empty = |page: &[u8]| page.iter().all(|&byte| byte == 0);
+        if !bytes[(next_page - offset) as usize..].chunks(PAGE_LENGTH).any(is_empty) {
+            return Ok(Tail::Clean);
+        }
+        // A page that was never written is a hole in the file. That it was written is certain only if the file system tells
+        // holes as small as a page, which shows if one begins right behind the frame.
+        let hole = self.file.first_hole(offset)?;
+        Ok(if hole < end {
+            Tail::Torn
+        } else if hole <= end.next_multiple_of(PAGE) && hole < self.file_length {
+            Tail::Clean
+        } else {
+            Tail::Doubtful { end: position + frame.aligned_length() as i64 }
+        })
+    }
+
+    /// Returns the header at an offset, or `None` if the file ends before it does.
+    fn header(&mut self, offset: u64) -> io::Result<Option<Header>> {
+        if offset + size_of::<Header>() as u64 > self.limit {
+            return Ok(None);
+        }
+        if let Some(header) = self.chunk_at(offset) {
+            return Ok(Some(header));
+        }
+        self.chunk.resize(CHUNK_LENGTH.min(self.limit - offset) as usize, 0);
+        self.chunk_start = offset;
+        let length = self.file.read_at(&mut self.chunk, offset)?;
+        self.chunk.truncate(length);
+        Ok(self.chunk_at(offset))
+    }
+
+    fn chunk_at(&self, offset: u64) -> Option<Header> {
+        let start = usize::try_from(offset.checked_sub(self.chunk_start)?).ok()?;
+        self.chunk.get(start..)?.first_chunk().copied()
+    }
+
+    fn offset(&self, position: i64) -> u64 {
+        (position - self.base).unsigned_abs()
+    }
+}
+
+#[cfg(test)]
+mod tests;

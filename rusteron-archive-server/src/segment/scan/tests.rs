@@ -1,0 +1,450 @@
+use proptest::prelude::*;
+use rusteron_core::log_buffer::{HEADER_LENGTH, align};
+
+use super::*;
+use crate::segment::sample::{self, GEOMETRY};
+use crate::storage::faulty::{Change, FaultyStorage};
+
+const PAGE: i64 = PAGE_LENGTH as i64;
+const SEGMENT: i64 = GEOMETRY.segment_length as i64;
+const TERM: i64 = GEOMETRY.term_length as i64;
+const NAME: &str = "3-0.rec";
+
+/// Writes a recording as the archive does: one write for each frame, and the next file as soon as one is full.
+struct Writer<'a> {
+    storage: &'a FaultyStorage,
+    geometry: Geometry,
+    checksum: Option<Checksum>,
+    level: SyncLevel,
+    file: Box<dyn StorageFile>,
+    position: i64,
+}
+
+impl<'a> Writer<'a> {
+    fn new(storage: &'a FaultyStorage, geometry: Geometry) -> Self {
+        let file = Self::create(storage, &geometry, geometry.start_position);
+        Self {
+            storage,
+            geometry,
+            checksum: None,
+            level: SyncLevel::None,
+            file,
+            position: geometry.start_position,
+        }
+    }
+
+    fn create(storage: &FaultyStorage, geometry: &Geometry, position: i64) -> Box<dyn StorageFile> {
+        let name = geometry.name(geometry.base(position));
+        storage.create(&name, geometry.segment_length as u64).unwrap()
+    }
+
+    fn term(&self) -> (i32, usize) {
+        (self.geometry.term_id(self.position), self.geometry.term_offset(self.position))
+    }
+
+    fn write(&mut self, bytes: &[u8], length: usize) {
+        self.file.write_all_at(bytes, self.geometry.offset(self.position)).unwrap();
+        if self.level != SyncLevel::None {
+            self.file.sync(self.level).unwrap();
+        }
+        let base = self.geometry.base(self.position);
+        self.position += length as i64;
+        if self.geometry.base(self.position) != base {
+            self.file = Self::create(self.storage, &self.geometry, self.position);
+            if self.level != SyncLevel::None {
+                self.storage.sync_dir().unwrap();
+            }
+        }
+    }
+
+    /// Fills the rest of the term if the message does not fit into it.
+    fn message(&mut self, payload: &[u8]) {
+        let length = align(HEADER_LENGTH + payload.len());
+        if self.term().1 + length > self.geometry.term_length as usize {
+            self.padding(self.geometry.term_length as usize - self.term().1);
+        }
+        let (term_id, term_offset) = self.term();
+        let mut frame = sample::data(payload, term_id, term_offset);
+        if let Some(checksum) = self.checksum {
+            sample::put_checksum(&mut frame, checksum);
+        }
+        self.write(&frame, length);
+    }
+
+    fn padding(&mut self, length: usize) {
+        let (term_id, term_offset) = self.term();
+        self.write(&sample::padding(length, term_id, term_offset), length);
+    }
+}
+
+fn find(storage: &FaultyStorage, geometry: &Geometry) -> Found {
+    find_with(storage, geometry, None)
+}
+
+fn find_with(storage: &FaultyStorage, geometry: &Geometry, checksum: Option<Checksum>) -> Found {
+    let highest = highest_segments(storage.names().unwrap());
+    let highest = highest.get(&geometry.recording_id).copied();
+    find_end(storage, geometry, highest, checksum).unwrap()
+}
+
+fn clean(end: i64) -> Found {
+    Found { end, segment: Some(GEOMETRY.base(end)), tail: Tail::Clean }
+}
+
+/// A recording whose last frame begins 128 bytes before a page ends and has 2 pages of payload. Pages of the file from
+/// `lost` on are holes.
+fn recording_with_lost_pages(payload: u8, lost: usize) -> FaultyStorage {
+    let storage = FaultyStorage::default();
+    let mut writer = Writer::new(&storage, GEOMETRY);
+    writer.message(&[1; PAGE_LENGTH - 128 - 32]);
+    writer.message(&[payload; 2 * PAGE_LENGTH]);
+    // The frame lies on pages 0 to 2.
+    storage.after_kill(2, lost)
+}
+
+#[test]
+fn recording_without_segments_is_empty() {
+    let storage = FaultyStorage::default();
+    let geometry = Geometry { start_position: 4_096, ..GEOMETRY };
+    let expected = Found { end: 4_096, segment: None, tail: Tail::Clean };
+    assert_eq!(find(&storage, &geometry), expected);
+    repair(&storage, &geometry, &expected, SyncLevel::All).unwrap();
+    assert!(storage.log().is_empty());
+}
+
+#[test]
+fn segments_before_the_start_do_not_count() {
+    let storage = FaultyStorage::default();
+    storage.create(NAME, SEGMENT as u64).unwrap();
+    let geometry = Geometry { start_position: SEGMENT, ..GEOMETRY };
+    let expected = Found { end: SEGMENT, segment: None, tail: Tail::Clean };
+    assert_eq!(find(&storage, &geometry), expected);
+}
+
+#[test]
+fn segment_without_frames_ends_at_its_start() {
+    // Java's archive takes a start at a page boundary for a torn frame.
+    for start_position in [0, 96, PAGE, TERM, TERM + PAGE, 5 * SEGMENT + TERM + 32] {
+        let storage = FaultyStorage::default();
+        let geometry = Geometry { start_position, ..GEOMETRY };
+        Writer::new(&storage, geometry);
+        let found = find(&storage, &geometry);
+        assert_eq!((found.end, found.tail), (start_position, Tail::Clean));
+    }
+}
+
+#[test]
+fn files_that_are_empty_or_short_end_early() {
+    let storage = FaultyStorage::default();
+    let mut writer = Writer::new(&storage, GEOMETRY);
+    writer.message(&[1; 68]);
+    writer.message(&[1; 68]);
+    let torn = Found { tail: Tail::Torn, ..clean(128) };
+    let cases = [
+        (0, clean(0)),
+        (31, clean(0)),
+        (32, Found { tail: Tail::Torn, ..clean(0) }),
+        (127, Found { tail: Tail::Torn, ..clean(0) }),
+        (128, clean(128)),
+        (159, clean(128)),
+        (160, torn),
+        (255, torn),
+        (256, clean(256)),
+    ];
+    for (length, expected) in cases {
+        let copy = storage.after_kill(3, 0);
+        copy.open(NAME).unwrap().set_length(length).unwrap();
+        assert_eq!(find(&copy, &GEOMETRY), expected, "{length} bytes");
+        repair(&copy, &GEOMETRY, &expected, SyncLevel::Data).unwrap();
+        assert_eq!(copy.length(NAME).unwrap(), Some(SEGMENT as u64));
+        assert_eq!(find(&copy, &GEOMETRY), clean(expected.end));
+    }
+}
+
+#[test]
+fn empty_file_behind_a_full_segment_is_the_end() {
+    let storage = FaultyStorage::default();
+    let mut writer = Writer::new(&storage, GEOMETRY);
+    writer.padding(TERM as usize);
+    writer.padding(TERM as usize);
+    assert_eq!(writer.position, SEGMENT);
+    assert_eq!(find(&storage, &GEOMETRY), clean(SEGMENT));
+
+    // The process ended before it made the file.
+    let copy = storage.after_kill(3, 0);
+    assert_eq!(copy.names().unwrap(), [NAME]);
+    let found = find(&copy, &GEOMETRY);
+    assert_eq!(found, Found { segment: Some(0), ..clean(SEGMENT) });
+    repair(&copy, &GEOMETRY, &found, SyncLevel::Data).unwrap();
+    assert_eq!(copy.length("3-131072.rec").unwrap(), Some(SEGMENT as u64));
+    assert_eq!(copy.log().last(), Some(&Change::SyncDir));
+    assert_eq!(find(&copy, &GEOMETRY), clean(SEGMENT));
+}
+
+#[test]
+fn frames_behind_a_hole_are_not_found() {
+    let storage = FaultyStorage::default();
+    let mut writer = Writer::new(&storage, GEOMETRY);
+    let payload = [1; PAGE_LENGTH - HEADER_LENGTH];
+    (0..3).for_each(|_| writer.message(&payload));
+    // Power fails, and the second page is lost.
+    let mut pages = [1, 1, 0, 1, 1].into_iter();
+    let cut = storage.after_power_cut(4, &mut |_| pages.next().unwrap());
+    assert_eq!(find(&cut, &GEOMETRY), clean(PAGE));
+}
+
+#[test]
+fn torn_frame_is_cut_off() {
+    let end = PAGE - 128;
+    for lost in 1..3 {
+        let storage = recording_with_lost_pages(1, lost);
+        let found = find(&storage, &GEOMETRY);
+        assert_eq!(found, Found { tail: Tail::Torn, ..clean(end) });
+        repair(&storage, &GEOMETRY, &found, SyncLevel::None).unwrap();
+        assert_eq!(find(&storage, &GEOMETRY), clean(end));
+        let content = storage.content(NAME).unwrap();
+        assert_eq!(content.len(), SEGMENT as usize);
+        assert!(content[end as usize..].iter().all(|&byte| byte == 0));
+    }
+    let whole = align(HEADER_LENGTH + 2 * PAGE_LENGTH) as i64;
+    assert_eq!(find(&recording_with_lost_pages(1, 3), &GEOMETRY), clean(end + whole));
+}
+
+#[test]
+fn page_of_zeros_that_was_written_is_whole() {
+    let end = PAGE - 128;
+    let whole = end + align(HEADER_LENGTH + 2 * PAGE_LENGTH) as i64;
+    let storage = recording_with_lost_pages(0, 3);
+    assert_eq!(find(&storage, &GEOMETRY), clean(whole));
+    for lost in 1..3 {
+        let torn = Found { tail: Tail::Torn, ..clean(end) };
+        assert_eq!(find(&recording_with_lost_pages(0, lost), &GEOMETRY), torn);
+    }
+    // Nothing tells holes where there are none.
+    let mut file = storage.open(NAME).unwrap();
+    let rest = 3 * PAGE_LENGTH..SEGMENT as usize;
+    file.write_all_at(&vec![0; rest.len()], rest.start as u64).unwrap();
+    let doubtful = Found { tail: Tail::Doubtful { end: whole }, ..clean(end) };
+    assert_eq!(find(&storage, &GEOMETRY), doubtful);
+    // Neither does the end of the file.
+    let storage = recording_with_lost_pages(0, 3);
+    storage.open(NAME).unwrap().set_length(3 * PAGE as u64).unwrap();
+    assert_eq!(find(&storage, &GEOMETRY), doubtful);
+}
+
+#[test]
+fn checksum_settles_a_page_of_zeros() {
+    let storage = FaultyStorage::default();
+    let mut writer = Writer::new(&storage, GEOMETRY);
+    writer.checksum = Some(Checksum::Crc32);
+    writer.message(&[0; 2 * PAGE_LENGTH]);
+    let whole = writer.position;
+    let rest = 3 * PAGE_LENGTH..SEGMENT as usize;
+    let mut file = storage.open(NAME).unwrap();
+    file.write_all_at(&vec![0; rest.len()], rest.start as u64).unwrap();
+    let find = |checksum| find_with(&storage, &GEOMETRY, checksum);
+    let doubtful = Found { tail: Tail::Doubtful { end: whole }, ..clean(0) };
+    assert_eq!(find(None), doubtful);
+    assert_eq!(find(Some(Checksum::Crc32c)), doubtful);
+    assert_eq!(find(Some(Checksum::Crc32)), clean(whole));
+}
+
+#[test]
+fn padding_at_the_end_needs_no_pages() {
+    let storage = FaultyStorage::default();
+    let mut writer = Writer::new(&storage, GEOMETRY);
+    writer.message(&[1; 100]);
+    writer.padding(TERM as usize - 160);
+    assert_eq!(find(&storage, &GEOMETRY), clean(TERM));
+}
+
+#[test]
+fn damaged_frame_ends_the_recording() {
+    let storage = FaultyStorage::default();
+    let mut writer = Writer::new(&storage, GEOMETRY);
+    (0..3).for_each(|_| writer.message(&[1; 32]));
+    let mut file = storage.open(NAME).unwrap();
+    let mut damage = |offset, bytes: &[u8]| {
+        file.write_all_at(bytes, offset).unwrap();
+        find(&storage, &GEOMETRY)
+    };
+    let damaged = |end, fault| Found { tail: Tail::Damaged(fault), ..clean(end) };
+    assert_eq!(damage(128 + 8, &[1, 0, 0, 0]), damaged(128, FrameFault::TermOffset(1)));
+    assert_eq!(damage(64 + 6, &[9, 0]), damaged(64, FrameFault::Type(9)));
+    let length = i32::MAX.to_le_bytes();
+    assert_eq!(damage(0, &length), damaged(0, FrameFault::Length(i32::MAX)));
+}
+
+#[test]
+fn wrong_names_and_geometry_are_errors() {
+    let storage = FaultyStorage::default();
+    for base in [TERM, SEGMENT + 32, i64::MAX, i64::MAX & !(SEGMENT - 1)] {
+        let error = find_end(&storage, &GEOMETRY, Some(base), None).unwrap_err();
+        assert!(matches!(error, ScanError::Misplaced { .. }), "{error}");
+    }
+    let missing = find_end(&storage, &GEOMETRY, Some(0), None).unwrap_err();
+    assert!(matches!(&missing, ScanError::Io { name, .. } if name == NAME), "{missing}");
+    let geometry = Geometry { term_length: 0, ..GEOMETRY };
+    let error = find_end(&storage, &geometry, Some(0), None).unwrap_err();
+    assert!(matches!(error, ScanError::Geometry(_)), "{error}");
+}
+
+#[test]
+fn failed_read_is_an_error() {
+    let storage = FaultyStorage::default();
+    Writer::new(&storage, GEOMETRY).message(&[1; 32]);
+    storage.fail_reads(Some(io::ErrorKind::Other));
+    let error = find_end(&storage, &GEOMETRY, Some(0), None).unwrap_err();
+    assert!(matches!(error, ScanError::Io { .. }), "{error}");
+}
+
+#[test]
+fn highest_segments_skip_foreign_names() {
+    let names =
+        ["1-0.rec", "1-131072.rec", "2-64.rec", "1-9.rec.del", "archive.catalog", "x-1.rec"];
+    let highest = highest_segments(names);
+    assert_eq!(highest, HashMap::from([(1, 131_072), (2, 64)]));
+}
+
+/// A message: the length of its payload, and whether it consists of zeros.
+fn messages() -> impl Strategy<Value = Vec<(usize, bool)>> {
+    let length = prop_oneof![0..200_usize, 0..10_000_usize, Just(MAX_PAYLOAD)];
+    prop::collection::vec((length, any::<bool>()), 1..40)
+}
+
+const MAX_PAYLOAD: usize = 65_472;
+
+fn write_all(writer: &mut Writer<'_>, messages: &[(usize, bool)]) {
+    for &(length, is_zero) in messages {
+        writer.message(&vec![u8::from(!is_zero); length]);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn end_is_where_the_writer_ended(messages in messages(), start in 0..20_000_i64) {
+        let storage = FaultyStorage::default();
+        let geometry = Geometry { start_position: start * 32, ..GEOMETRY };
+        let mut writer = Writer::new(&storage, geometry);
+        messages.iter().for_each(|&(length, _)| writer.message(&vec![1; length]));
+        let found = find(&storage, &geometry);
+        prop_assert_eq!((found.end, found.tail), (writer.position, Tail::Clean));
+    }
+
+    /// Whatever page the process is killed at: the end is behind the last write that returned, or behind the frame that was
+    /// being written if all of it is there.
+    #[test]
+    fn killed_recording_ends_at_a_whole_frame(
+        messages in messages(),
+        at in any::<prop::sample::Index>(),
+        pages in 0..18_usize,
+    ) {
+        let storage = FaultyStorage::default();
+        write_all(&mut Writer::new(&storage, GEOMETRY), &messages);
+        let log = storage.log();
+        let changes = at.index(log.len()) + 1;
+        let killed = storage.after_kill(changes, pages);
+
+        // The model: where each write ends, without a look at the file.
+        let length = |change: &Change| match change {
+            Change::Write { bytes, .. } => align(i32::from_le_bytes(bytes[..4].try_into().unwrap()) as usize) as i64,
+            _ => 0,
+        };
+        let returned: i64 = log[..changes].iter().map(length).sum();
+        let next_is_whole = log.get(changes).is_some_and(|change| match change {
+            Change::Write { offset, bytes, .. } => {
+                let first = *offset as usize / PAGE_LENGTH;
+                first + pages >= (*offset as usize + bytes.len()).div_ceil(PAGE_LENGTH)
+            }
+            _ => false,
+        });
+        let end = if next_is_whole { returned + length(&log[changes]) } else { returned };
+
+        let found = find(&killed, &GEOMETRY);
+        match found.tail {
+            // Zeros up to the last page of the segment, behind which no hole shows that holes are told.
+            Tail::Doubtful { end: whole } => {
+                prop_assert!((whole - 1) % SEGMENT >= SEGMENT - PAGE);
+                prop_assert!(found.end <= end && end <= whole);
+            }
+            _ => prop_assert_eq!(found.end, end),
+        }
+        repair(&killed, &GEOMETRY, &found, SyncLevel::None).unwrap();
+        let names = highest_segments(killed.names().unwrap());
+        prop_assert_eq!(names[&3], GEOMETRY.base(found.end));
+        if found.tail == Tail::Torn {
+            prop_assert_eq!(find(&killed, &GEOMETRY), clean(found.end));
+        }
+    }
+
+    /// What was synced survives any power cut, or is doubtful at worst.
+    #[test]
+    fn synced_frames_survive_a_power_cut(
+        synced in messages(),
+        unsynced in messages(),
+        choices in prop::collection::vec(any::<u8>(), 64),
+    ) {
+        let storage = FaultyStorage::default();
+        let mut writer = Writer::new(&storage, GEOMETRY);
+        storage.sync_dir().unwrap();
+        writer.level = SyncLevel::Data;
+        write_all(&mut writer, &synced);
+        let announced = writer.position;
+        writer.level = SyncLevel::None;
+        write_all(&mut writer, &unsynced);
+
+        let mut choices = choices.into_iter().cycle();
+        let mut survivors = |count: usize| usize::from(choices.next().unwrap()) % (count + 1);
+        let cut = storage.after_power_cut(storage.log().len(), &mut survivors);
+        let found = find(&cut, &GEOMETRY);
+        let end = match found.tail {
+            Tail::Doubtful { end } => end,
+            _ => found.end,
+        };
+        prop_assert!(end >= announced, "{:?}, announced {}", found, announced);
+        prop_assert!(end <= writer.position);
+    }
+
+    #[test]
+    fn any_bytes_are_scanned(
+        bytes in prop::collection::vec(any::<u8>(), 0..300),
+        frames in prop::collection::vec((any::<i32>(), 0..3_u16, any::<prop::sample::Index>()), 0..20),
+        length in 0..200_000_u64,
+        start in 0..10_000_i64,
+        highest in 0..3_i64,
+    ) {
+        let geometry = Geometry { start_position: start * 32, ..GEOMETRY };
+        let base = geometry.first_base() + highest * SEGMENT;
+        let storage = FaultyStorage::default();
+        let mut file = storage.create(&geometry.name(base), length).unwrap();
+        file.write_all_at(&bytes, geometry.offset(geometry.start_position)).unwrap();
+        // Headers that are right but for their lengths and types, anywhere.
+        for (frame_length, frame_type, at) in frames {
+            let offset = at.index(SEGMENT as usize / 32) as i64 * 32;
+            let (term_id, term_offset) =
+                (geometry.term_id(base + offset), geometry.term_offset(base + offset));
+            let mut header = sample::header(0, frame_type, term_id, term_offset);
+            header[..4].copy_from_slice(&frame_length.to_le_bytes());
+            file.write_all_at(&header, offset as u64).unwrap();
+        }
+        let found = find_with(&storage, &geometry, Some(Checksum::Crc32c));
+        prop_assert!(found.end >= geometry.start_position);
+        prop_assert!((base..=base + SEGMENT).contains(&found.end));
+        repair(&storage, &geometry, &found, SyncLevel::All).unwrap();
+    }
+
+    #[test]
+    fn any_geometry_is_scanned(
+        start_position: i64,
+        initial_term_id: i32,
+        term_length: i32,
+        segment_length: i32,
+        highest: i64,
+    ) {
+        let geometry =
+            Geometry { start_position, initial_term_id, term_length, segment_length, ..GEOMETRY };
+        let _ = find_end(&FaultyStorage::default(), &geometry, Some(highest), None);
+    }
+}

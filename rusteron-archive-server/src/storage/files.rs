@@ -1,0 +1,282 @@
+//! Real files.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Storage, StorageFile, SyncLevel};
+
+/// A directory of the file system.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    path: PathBuf,
+    /// For syncs, and to ask for free space.
+    #[cfg(unix)]
+    handle: File,
+}
+
+impl Directory {
+    /// Opens a directory, which is created if it is missing.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        fs::create_dir_all(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            #[cfg(unix)]
+            handle: File::open(path)?,
+        })
+    }
+}
+
+impl Storage for Directory {
+    fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        let file = OpenOptions::new().read(true).write(true).open(self.path.join(name))?;
+        Ok(Box::new(file))
+    }
+
+    fn create(&self, name: &str, length: u64) -> io::Result<Box<dyn StorageFile>> {
+        let path = self.path.join(name);
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+        if let Err(error) = file.set_len(length) {
+            // Otherwise the file would be in the way of the next attempt.
+            let _ = fs::remove_file(&path);
+            return Err(error);
+        }
+        Ok(Box::new(file))
+    }
+
+    fn length(&self, name: &str) -> io::Result<Option<u64>> {
+        match fs::metadata(self.path.join(name)) {
+            Ok(metadata) => Ok(Some(metadata.len())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        // The archive's own names are ASCII, so those that are no UTF-8 belong to somebody else.
+        fs::read_dir(&self.path)?
+            .filter_map(|entry| entry.map(|entry| entry.file_name().into_string().ok()).transpose())
+            .collect()
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path.join(from), self.path.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path.join(name))
+    }
+
+    #[cfg(unix)]
+    fn sync_dir(&self) -> io::Result<()> {
+        self.handle.sync_all()
+    }
+
+    /// Does nothing: Windows keeps names durable by itself, and has no call for it.
+    #[cfg(windows)]
+    fn sync_dir(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    #[cfg(unix)]
+    fn usable_space(&self) -> io::Result<u64> {
+        let space = rustix::fs::fstatvfs(&self.handle)?;
+        Ok(space.f_bavail.saturating_mul(space.f_frsize))
+    }
+
+    #[cfg(windows)]
+    fn usable_space(&self) -> io::Result<u64> {
+        windows::usable_space(&self.path)
+    }
+}
+
+impl StorageFile for File {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut length = 0;
+        while length < bytes.len() {
+            match read_some_at(self, &mut bytes[length..], offset + length as u64) {
+                Ok(0) => break,
+                Ok(count) => length += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(length)
+    }
+
+    #[cfg(unix)]
+    fn write_all_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::write_all_at(self, bytes, offset)
+    }
+
+    #[cfg(windows)]
+    fn write_all_at(&mut self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match std::os::windows::fs::FileExt::seek_write(self, bytes, offset)? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                count => {
+                    bytes = &bytes[count..];
+                    offset += count as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn set_length(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+
+    fn sync(&mut self, level: SyncLevel) -> io::Result<()> {
+        match level {
+            SyncLevel::None => Ok(()),
+            SyncLevel::Data => self.sync_data(),
+            SyncLevel::All => self.sync_all(),
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn first_hole(&self, offset: u64) -> io::Result<u64> {
+        let length = StorageFile::length(self)?;
+        // Moves the file's own offset, which positional reads and writes do not use.
+        match rustix::fs::seek(self, rustix::fs::SeekFrom::Hole(offset)) {
+            Ok(hole) => Ok(hole),
+            // From the end of the file on, there is no hole.
+            Err(rustix::io::Errno::NXIO | rustix::io::Errno::INVAL) => Ok(length),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn first_hole(&self, _offset: u64) -> io::Result<u64> {
+        StorageFile::length(self)
+    }
+}
+
+#[cfg(unix)]
+fn read_some_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, bytes, offset)
+}
+
+#[cfg(windows)]
+fn read_some_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, bytes, offset)
+}
+
+#[cfg(windows)]
+mod windows {
+    use std::io;
+    use std::os::windows::ffi::OsStrExt;
+    use std::path::Path;
+    use std::ptr;
+
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn GetDiskFreeSpaceExW(
+            directory: *const u16,
+            free_to_caller: *mut u64,
+            total: *mut u64,
+            free: *mut u64,
+        ) -> i32;
+    }
+
+    pub(super) fn usable_space(path: &Path) -> io::Result<u64> {
+        let path: Vec<u16> = path.as_os_str().encode_wide().chain([0]).collect();
+        let mut space = 0;
+        // SAFETY: the path ends in zero and outlives the call, which writes one number and skips the null pointers.
+        let status = unsafe {
+            GetDiskFreeSpaceExW(path.as_ptr(), &mut space, ptr::null_mut(), ptr::null_mut())
+        };
+        if status != 0 { Ok(space) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::PAGE_LENGTH;
+
+    fn directory() -> (tempfile::TempDir, Directory) {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = Directory::open(&parent.path().join("archive")).unwrap();
+        (parent, directory)
+    }
+
+    #[test]
+    fn files_read_what_was_written() {
+        let (_parent, directory) = directory();
+        let mut file = directory.create("0-0.rec", 100).unwrap();
+        file.write_all_at(b"abc", 98).unwrap();
+        assert_eq!(file.length().unwrap(), 101);
+        for level in [SyncLevel::None, SyncLevel::Data, SyncLevel::All] {
+            file.sync(level).unwrap();
+        }
+        directory.sync_dir().unwrap();
+
+        let mut bytes = [7; 8];
+        let file = directory.open("0-0.rec").unwrap();
+        assert_eq!(file.read_at(&mut bytes, 96).unwrap(), 5);
+        assert_eq!(bytes, *b"\0\0abc\x07\x07\x07");
+        assert_eq!(file.read_at(&mut bytes, 101).unwrap(), 0);
+        assert_eq!(file.read_at(&mut bytes, 1 << 40).unwrap(), 0);
+    }
+
+    #[test]
+    fn files_cut_and_lengthened_end_in_zeros() {
+        let (_parent, directory) = directory();
+        let mut file = directory.create("a", 0).unwrap();
+        file.write_all_at(&[7; 64], 0).unwrap();
+        file.set_length(32).unwrap();
+        file.set_length(64).unwrap();
+        let mut bytes = [1; 64];
+        assert_eq!(file.read_at(&mut bytes, 0).unwrap(), 64);
+        assert_eq!((&bytes[..32], &bytes[32..]), (&[7; 32][..], &[0; 32][..]));
+    }
+
+    #[test]
+    fn files_have_names_and_lengths() {
+        let (_parent, directory) = directory();
+        directory.create("a", 5).unwrap();
+        directory.create("b", 6).unwrap();
+        let again = directory.create("a", 5).unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        directory.rename("a", "c").unwrap();
+        directory.remove("b").unwrap();
+        assert_eq!(directory.names().unwrap(), ["c"]);
+        assert_eq!(directory.length("c").unwrap(), Some(5));
+        assert_eq!(directory.length("a").unwrap(), None);
+        assert_eq!(directory.open("a").unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(directory.usable_space().unwrap() > 0);
+    }
+
+    #[test]
+    fn failed_creation_leaves_no_file() {
+        let (_parent, directory) = directory();
+        // More than a file's length can be anywhere.
+        directory.create("a", u64::MAX).unwrap_err();
+        assert_eq!(directory.length("a").unwrap(), None);
+    }
+
+    #[test]
+    fn directory_is_a_file_fails() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        Directory::open(file.path()).unwrap_err();
+    }
+
+    /// File systems need not tell holes, but a hole that is told must be one.
+    #[test]
+    fn first_hole_is_behind_what_was_written() {
+        const PAGE: u64 = PAGE_LENGTH as u64;
+        let (_parent, directory) = directory();
+        let mut file = directory.create("a", 100 * PAGE).unwrap();
+        file.write_all_at(&[0; 2 * PAGE_LENGTH], 10 * PAGE).unwrap();
+        let hole = file.first_hole(10 * PAGE).unwrap();
+        assert!((12 * PAGE..=100 * PAGE).contains(&hole), "{hole}");
+        assert_eq!(file.first_hole(100 * PAGE).unwrap(), 100 * PAGE);
+        assert_eq!(file.first_hole(101 * PAGE).unwrap(), 100 * PAGE);
+    }
+}
