@@ -6,33 +6,31 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64};
 
-/// A control session's id, as clients see it.
-pub(crate) type SessionId = i64;
+pub(crate) use crate::control::responses::Failure;
+pub(crate) use crate::control::{Clock, ImageId, Responder, Sending, SessionId};
+
 /// A recording's id in the catalog.
 pub(crate) type RecordingId = i64;
-/// The correlation id of an image: of a client's requests, or of a stream to record.
-pub(crate) type ImageId = i64;
 /// The registration id of an Aeron resource: what clients see as subscription id.
 pub(crate) type RegistrationId = i64;
 
-/// The outcome of an attempt to send a message to a client.
+/// A counter that bounds a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sending {
-    /// The message is in the publication.
-    Sent,
-    /// A later attempt may succeed.
-    BackPressured,
-    /// No client reads the publication any more, or the message is too long for it.
-    Failed,
+pub(crate) struct CounterView {
+    pub(crate) value: i64,
+    pub(crate) registration_id: RegistrationId,
 }
 
 /// The outside of the conductor. No call blocks.
-pub(crate) trait Outside {
-    /// Attempts to send a message to the client of a session.
-    fn try_send(&mut self, session: SessionId, message: &[u8]) -> Sending;
-
-    /// Publishes a recording event (templates 101 to 103), if events are enabled.
+pub(crate) trait Outside: Responder {
+    /// Publishes a recording event (templates 101 to 103). Asked only if events are enabled.
     fn try_publish_event(&mut self, message: &[u8]) -> Sending;
+
+    /// Reads an allocated counter. The text of the error says why there is none.
+    fn counter(&self, id: i32) -> Result<CounterView, String>;
+
+    /// Writes to the archive's error log, and counts an error (type 101).
+    fn report(&mut self, text: &str);
 
     /// Takes an order, which is carried out after those before it. Outcomes come by the conductor's `on_…` methods.
     fn order(&mut self, effect: Effect);
@@ -41,26 +39,50 @@ pub(crate) trait Outside {
 /// An order to the outside.
 #[derive(Debug)]
 pub(crate) enum Effect {
-    /// Adds the response publication of a session, and its counter (type 113); the outside tries again while the driver is
-    /// temporarily unable. Outcome: `on_response_publication`.
-    AddResponsePublication { session: SessionId, channel: String, stream_id: i32 },
-    /// Ends a session's publication and counter. With a reason, its request image is rejected, too.
+    /// Adds the exclusive response publication of a session, and its counter (type 113); the outside tries again while the
+    /// driver is temporarily unable. Outcome: `on_response_publication`, once the counter is there, too.
+    AddResponsePublication {
+        session: SessionId,
+        channel: String,
+        stream_id: i32,
+        /// For the counter's label, with the image's source identity and session id.
+        request_image: ImageId,
+        /// For the counter's label. May be empty.
+        client_info: String,
+    },
+    /// Ends a session: revokes its publication, closes its counter, cancels what is still being added. With a reason, its
+    /// request image is rejected, too.
     CloseSession { session: SessionId, request_image: ImageId, reject: Option<String> },
     /// Adds a subscription whose images are recorded. Outcome: `on_recording_subscription`, then `on_recording_image` for
     /// each image. `ticket` names the order until there is a registration id.
     AddRecordingSubscription { ticket: i64, channel: String, stream_id: i32 },
-    /// Closes a subscription, after the recordings of its images have ended.
+    /// Closes a subscription. None of its images is being recorded any more.
     CloseRecordingSubscription { subscription: RegistrationId },
-    /// Adds the position counter (type 100), then records an image. Outcomes: `on_recording_started`, then
+    /// Adds the position counter (type 100), then records an image. Outcomes: `on_recording_started`, then, if it started,
     /// `on_recording_stopped` once.
     StartRecording(StartRecording),
-    /// Ends a recording at the position that it has. Outcome: `on_recording_stopped`.
+    /// Ends a recording that has started, at the position that it has. Outcome: `on_recording_stopped`.
     AbortRecording { recording: RecordingId },
-    /// Opens the first segment and adds the publication of a replay. Outcomes: `on_replay_started`, then, if it started,
-    /// `on_replay_ended`.
+    /// Adds the publication of a replay, and opens the first segment. Outcomes: `on_replay_started`, then, if it started,
+    /// `on_replay_ended` once.
     StartReplay(StartReplay),
-    /// Ends a replay. Outcome: `on_replay_ended`.
+    /// Ends a replay that has started. Outcome: `on_replay_ended`.
     AbortReplay { replay: i64 },
+}
+
+/// An image of a recording subscription.
+#[derive(Debug, Clone)]
+pub(crate) struct ImageDetails {
+    pub(crate) image: ImageId,
+    pub(crate) session_id: i32,
+    pub(crate) source_identity: String,
+    pub(crate) initial_term_id: i32,
+    /// In bytes.
+    pub(crate) term_length: i32,
+    /// In bytes.
+    pub(crate) mtu: i32,
+    /// In bytes.
+    pub(crate) join_position: i64,
 }
 
 /// A recording to begin, or to extend.
@@ -88,8 +110,14 @@ pub(crate) struct StartRecording {
 #[derive(Debug)]
 pub(crate) struct Progress {
     pub(crate) position: AtomicI64,
+    /// Stored with release after the last position.
     pub(crate) has_ended: AtomicBool,
 }
+
+/// Why a recording stopped before its image ended.
+pub(crate) type RecordingFailure = Failure;
+/// Why a replay did not start, or stopped before its end.
+pub(crate) type ReplayFailure = Failure;
 
 /// A replay to begin.
 #[derive(Debug)]
@@ -97,25 +125,26 @@ pub(crate) struct StartReplay {
     /// The upper half of the session id that clients see.
     pub(crate) replay: i64,
     pub(crate) recording: RecordingId,
-    /// The client's channel and stream for the replay.
+    /// The publication's channel, complete with the position at which it starts.
     pub(crate) channel: String,
     pub(crate) stream_id: i32,
+    /// Where the recording starts in the stream, in bytes. It decides the names of segments.
     pub(crate) start_position: i64,
     /// Where to begin, in bytes, at a frame.
     pub(crate) position: i64,
-    /// Where to end. `i64::MAX` follows the limit.
+    /// Where to end at the latest, in bytes. May lie beyond what is recorded yet.
     pub(crate) end_position: i64,
+    /// Up to where the recording reached when the replay was requested, in bytes.
+    pub(crate) stop_position: i64,
     pub(crate) limit: ReplayLimit,
     pub(crate) initial_term_id: i32,
     pub(crate) term_length: i32,
     pub(crate) segment_length: i32,
     pub(crate) mtu: i32,
-    /// The session id and the stream id that recorded frames had.
+    /// The stream id that recorded frames have.
     pub(crate) recorded_stream_id: i32,
     /// The most bytes of one read. At least the MTU.
     pub(crate) file_io_max: i32,
-    /// The control session's request image, for `control-mode=response`.
-    pub(crate) request_image: ImageId,
 }
 
 /// What bounds a replay beside its end.
@@ -126,5 +155,5 @@ pub(crate) enum ReplayLimit {
     /// A recording in progress. When it has ended, its position is the end.
     Recording(Arc<Progress>),
     /// A counter, while its registration lasts. Its last value is the end.
-    Counter { id: i32 },
+    Counter { id: i32, registration_id: RegistrationId },
 }

@@ -1,3 +1,24 @@
 //! What the archive decides, without I/O but that of [`Storage`](crate::storage::Storage).
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `conductor.rs` | what comes when: requests, events, turns |
+//! | `sessions.rs` | who gets an answer |
+//! | `recordings.rs`, `subscriptions.rs` | what is recorded |
+//! | `replays.rs`, `tokens.rs` | what is replayed |
+//! | `listing.rs` | which recordings match |
+//! | `effect.rs` | the orders to the outside |
 
+mod conductor;
 pub(crate) mod effect;
+mod listing;
+mod recordings;
+mod replays;
+mod sessions;
+mod subscriptions;
+mod tokens;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use conductor::{Conductor, ConductorSettings};

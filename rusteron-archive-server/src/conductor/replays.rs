@@ -1,0 +1,290 @@
+//! Replays: requested, stopped, ended.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rusteron_core::log_buffer::FRAME_ALIGNMENT;
+
+use crate::catalog::{Descriptor, NULL_POSITION};
+use crate::channel::{Channel, ChannelError, ReplayStart};
+use crate::conductor::conductor::Conductor;
+use crate::conductor::effect::{
+    Clock, Effect, ImageId, Outside, RecordingId, ReplayFailure, ReplayLimit, StartReplay,
+};
+use crate::conductor::recordings::unknown_recording;
+use crate::conductor::sessions::Requester;
+use crate::control::request::Replay;
+use crate::control::responses::{Answer, Failure};
+use crate::protocol::error_code::ErrorCode;
+
+/// Replays all, and what is recorded meanwhile.
+const ALL_AND_FOLLOW: i64 = -1;
+/// Replays what there is.
+const ALL_AND_STOP: i64 = -2;
+/// Stops the replays of all recordings.
+const ALL_RECORDINGS: RecordingId = -1;
+
+#[derive(Debug)]
+struct ActiveReplay {
+    recording: RecordingId,
+    requester: Requester,
+    /// What clients call it. `None` until the first segment is open.
+    session_id: Option<i64>,
+    is_aborted: bool,
+}
+
+/// All replays, by their running number.
+#[derive(Debug, Default)]
+pub(crate) struct Replays {
+    by_number: BTreeMap<i64, ActiveReplay>,
+    last_number: i64,
+}
+
+impl Replays {
+    /// Those that count against the limit.
+    pub(crate) fn len(&self) -> usize {
+        self.by_number.len()
+    }
+
+    fn abort(&mut self, is_meant: impl Fn(&ActiveReplay) -> bool, out: &mut dyn Outside) {
+        for (&replay, active) in &mut self.by_number {
+            if active.session_id.is_some() && !active.is_aborted && is_meant(active) {
+                active.is_aborted = true;
+                out.order(Effect::AbortReplay { replay });
+            }
+        }
+    }
+}
+
+/// Which part of a recording is replayed.
+#[derive(Debug)]
+struct Range {
+    position: i64,
+    end_position: i64,
+    /// Up to where there are frames.
+    stop_position: i64,
+}
+
+impl Range {
+    /// `limit` is up to where a recording in progress, or a counter, allows to read.
+    fn new(
+        descriptor: &Descriptor,
+        request: &Replay<'_>,
+        limit: Option<i64>,
+    ) -> Result<Self, Failure> {
+        let position = match request.position {
+            NULL_POSITION => descriptor.start_position,
+            position => {
+                check_position(descriptor, position)?;
+                position
+            }
+        };
+        let recording = descriptor.recording_id;
+        let (stop_position, max_length) = match limit {
+            Some(limit) if position > limit => {
+                return Err(exceeds_limit(recording, position, limit));
+            }
+            Some(limit) => (limit, i64::MAX - position),
+            None => (descriptor.stop_position, descriptor.stop_position - position),
+        };
+        let length = match request.length {
+            ALL_AND_FOLLOW => max_length,
+            ALL_AND_STOP if stop_position == position => {
+                return Err(Failure::new(
+                    ErrorCode::EmptyRecording,
+                    format!(
+                        "when replaying and stopping the replay length must be non-zero, \
+                         recordingId={recording}"
+                    ),
+                ));
+            }
+            ALL_AND_STOP => stop_position - position,
+            length => length.min(max_length),
+        };
+        if length < 0 {
+            return Err(Failure::generic(format!(
+                "replay length must be positive: replayLength={length}, length={}, \
+                 stopPosition={stop_position}, replayPosition={position} for recording {recording}",
+                request.length
+            )));
+        }
+        Ok(Self { position, end_position: position + length, stop_position })
+    }
+}
+
+fn exceeds_limit(recording: RecordingId, position: i64, limit: i64) -> Failure {
+    Failure::new(
+        ErrorCode::InvalidPosition,
+        format!(
+            "requested replay start position={position} must be less than the limit \
+             position={limit} for recording {recording}"
+        ),
+    )
+}
+
+fn check_position(descriptor: &Descriptor, position: i64) -> Result<(), Failure> {
+    let recording = descriptor.recording_id;
+    if position % FRAME_ALIGNMENT as i64 != 0 {
+        return Err(Failure::generic(format!(
+            "requested replay start position={position} is not a multiple of FRAME_ALIGNMENT \
+             ({FRAME_ALIGNMENT}) for recording {recording}"
+        )));
+    }
+    let start = descriptor.start_position;
+    if position < start {
+        return Err(Failure::new(
+            ErrorCode::InvalidPosition,
+            format!(
+                "requested replay start position={position} is less than recording start \
+                 position={start} for recording {recording}"
+            ),
+        ));
+    }
+    let stop = descriptor.stop_position;
+    if stop != NULL_POSITION && position >= stop {
+        return Err(exceeds_limit(recording, position, stop));
+    }
+    Ok(())
+}
+
+impl Conductor {
+    /// Begins a replay. The answer comes when its first segment is open. `response_image` is the image on which a request
+    /// with a token came: the client reads the replay by a response channel of that image's publication.
+    pub(super) fn start_replay(
+        &mut self,
+        requester: Requester,
+        request: &Replay<'_>,
+        response_image: Option<ImageId>,
+        out: &mut dyn Outside,
+    ) -> Result<(), Failure> {
+        let recording = request.recording;
+        let (limit, limit_position) = match request.limit_counter_id {
+            Some(id) => {
+                let counter = out.counter(id).map_err(|reason| {
+                    Failure::generic(format!(
+                        "unable to create replay limit counter id= {id} because of: {reason}"
+                    ))
+                })?;
+                let registration_id = counter.registration_id;
+                (ReplayLimit::Counter { id, registration_id }, Some(counter.value))
+            }
+            None => match self.recordings.get(&recording) {
+                Some(active) => {
+                    let position = active.position();
+                    (ReplayLimit::Recording(Arc::clone(&active.progress)), Some(position))
+                }
+                None => (ReplayLimit::None, None),
+            },
+        };
+        let max = self.settings.max_concurrent_replays;
+        if self.replays.len() >= max {
+            let text = format!("max concurrent replays reached {max}");
+            return Err(Failure::new(ErrorCode::MaxReplays, text));
+        }
+        let descriptor = self.catalog.get(recording).ok_or_else(|| unknown_recording(recording))?;
+        let range =
+            Range::new(descriptor, request, limit_position.filter(|&it| it != NULL_POSITION))?;
+        let (mtu, max_read) = (descriptor.mtu, self.settings.file_io_max_length);
+        let file_io_max = match request.file_io_max_length {
+            length if length > 0 && length < mtu => {
+                let text = format!("fileIoMaxLength={length} < mtuLength={mtu}");
+                return Err(Failure::generic(text));
+            }
+            _ if max_read < mtu => {
+                let text = format!("replayBufferCapacity={max_read} < mtuLength={mtu}");
+                return Err(Failure::generic(text));
+            }
+            length if length > 0 => length.min(max_read),
+            _ => max_read,
+        };
+        let start = ReplayStart {
+            position: range.position,
+            initial_term_id: descriptor.initial_term_id,
+            term_length: descriptor.term_length,
+            mtu,
+        };
+        let linger_ns = self.settings.replay_linger_ns;
+        let refused = |error: ChannelError| {
+            Failure::generic(format!("failed to process replayChannel - {error}"))
+        };
+        let mut channel = Channel::parse(&request.channel).map_err(refused)?;
+        if let Some(image) = response_image {
+            channel.set("response-correlation-id", image);
+        }
+        let channel = channel.replay(start, linger_ns).map_err(refused)?;
+
+        self.replays.last_number += 1;
+        let replay = self.replays.last_number;
+        let active = ActiveReplay { recording, requester, session_id: None, is_aborted: false };
+        self.replays.by_number.insert(replay, active);
+        out.order(Effect::StartReplay(StartReplay {
+            replay,
+            recording,
+            channel,
+            stream_id: request.stream_id,
+            start_position: descriptor.start_position,
+            position: range.position,
+            end_position: range.end_position,
+            stop_position: range.stop_position,
+            limit,
+            initial_term_id: descriptor.initial_term_id,
+            term_length: descriptor.term_length,
+            segment_length: descriptor.segment_length,
+            mtu,
+            recorded_stream_id: descriptor.stream_id,
+            file_io_max,
+        }));
+        Ok(())
+    }
+
+    /// The first segment of a replay is open, or it cannot start.
+    pub(crate) fn on_replay_started(
+        &mut self,
+        replay: i64,
+        outcome: Result<i32, ReplayFailure>,
+        now: Clock,
+        out: &mut dyn Outside,
+    ) {
+        match outcome {
+            Ok(publication_session) => {
+                let Some(active) = self.replays.by_number.get_mut(&replay) else { return };
+                let session_id = (replay << 32) | i64::from(publication_session as u32);
+                active.session_id = Some(session_id);
+                self.sessions.respond(active.requester, &Answer::Ok(session_id), now, out);
+            }
+            Err(failure) => self.on_replay_ended(replay, Some(failure), now, out),
+        }
+    }
+
+    /// A replay has ended, perhaps before it started.
+    pub(crate) fn on_replay_ended(
+        &mut self,
+        replay: i64,
+        failure: Option<ReplayFailure>,
+        now: Clock,
+        out: &mut dyn Outside,
+    ) {
+        let Some(active) = self.replays.by_number.remove(&replay) else { return };
+        if let Some(failure) = failure {
+            out.report(&failure.text);
+            self.sessions.respond(active.requester, &Answer::Error(failure), now, out);
+        }
+    }
+
+    /// An unknown replay has ended already, which is no error.
+    pub(super) fn stop_replay(&mut self, session_id: i64, out: &mut dyn Outside) -> Answer {
+        self.replays.abort(|replay| replay.session_id == Some(session_id), out);
+        Answer::Ok(0)
+    }
+
+    pub(super) fn stop_all_replays(
+        &mut self,
+        recording: RecordingId,
+        out: &mut dyn Outside,
+    ) -> Answer {
+        let is_meant =
+            |replay: &ActiveReplay| recording == ALL_RECORDINGS || replay.recording == recording;
+        self.replays.abort(is_meant, out);
+        Answer::Ok(0)
+    }
+}

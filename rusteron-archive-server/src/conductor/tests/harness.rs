@@ -1,0 +1,446 @@
+//! A conductor with a fake outside, a storage in memory and a clock of the test's.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rusteron_core::sbe::MessageHeader;
+
+use crate::catalog::{Catalog, CatalogSettings};
+use crate::channel::ResponseDefaults;
+use crate::conductor::effect::{
+    Clock, CounterView, Effect, ImageDetails, Outside, Progress, Responder, Sending, SessionId,
+};
+use crate::conductor::{Conductor, ConductorSettings};
+use crate::control::authentication::{AcceptAll, AllowAll, Authenticator, Authorisation};
+use crate::control::session::SessionSettings;
+use crate::protocol::PROTOCOL_VERSION;
+use crate::protocol::messages::{
+    AuthConnectRequest, KeepAliveRequest, Message, StartRecordingRequest2,
+};
+use crate::storage::SyncLevel;
+use crate::storage::faulty::FaultyStorage;
+
+/// The image on which the requests of tests come.
+pub(super) const IMAGE: i64 = 100;
+/// The correlation id of connect requests.
+pub(super) const CONNECT: i64 = 1;
+pub(super) const FIRST_SESSION: SessionId = 500;
+pub(super) const TERM_LENGTH: i32 = 64 * 1024;
+pub(super) const CONNECT_TIMEOUT_MS: i64 = 5000;
+
+/// What happens outside of the conductor, as the test wants it.
+#[derive(Debug)]
+pub(super) struct FakeOutside {
+    /// The answers to attempts to send.
+    pub(super) sending: Sending,
+    /// Messages that are back-pressured before one is sent.
+    pub(super) refusals: usize,
+    /// Messages that are sent before one is back-pressured.
+    pub(super) sent_before_refusal: Option<usize>,
+    pub(super) is_connected: bool,
+    pub(super) counters: BTreeMap<i32, CounterView>,
+    pub(super) progress: BTreeMap<i64, Arc<Progress>>,
+    lines: Vec<String>,
+    orders: Vec<String>,
+    errors: Vec<String>,
+    events: Vec<String>,
+}
+
+impl Responder for FakeOutside {
+    fn try_send(&mut self, session: SessionId, message: &[u8]) -> Sending {
+        if self.refusals > 0 {
+            self.refusals -= 1;
+            return Sending::BackPressured;
+        }
+        self.sent_before_refusal = match self.sent_before_refusal {
+            Some(0) => {
+                self.sent_before_refusal = None;
+                return Sending::BackPressured;
+            }
+            Some(count) => Some(count - 1),
+            None => None,
+        };
+        if self.sending == Sending::Sent {
+            self.lines.push(line(session, message));
+        }
+        self.sending
+    }
+
+    fn is_connected(&self, _session: SessionId) -> bool {
+        self.is_connected
+    }
+}
+
+impl Outside for FakeOutside {
+    fn try_publish_event(&mut self, message: &[u8]) -> Sending {
+        if self.sending == Sending::Sent {
+            self.events.push(line(0, message));
+        }
+        self.sending
+    }
+
+    fn counter(&self, id: i32) -> Result<CounterView, String> {
+        self.counters.get(&id).copied().ok_or_else(|| format!("no counter {id}"))
+    }
+
+    fn report(&mut self, text: &str) {
+        self.errors.push(text.to_owned());
+    }
+
+    fn order(&mut self, effect: Effect) {
+        let order = match effect {
+            Effect::AddResponsePublication {
+                session,
+                channel,
+                stream_id,
+                request_image,
+                client_info,
+            } => format!(
+                "respond {session} image={request_image} stream={stream_id} {channel} {client_info}"
+            ),
+            Effect::CloseSession { session, request_image, reject } => {
+                let reject = reject.map_or_else(String::new, |reason| format!(": {reason}"));
+                format!("close session {session} image={request_image}{reject}")
+            }
+            Effect::AddRecordingSubscription { ticket, channel, stream_id } => {
+                format!("subscribe {ticket} stream={stream_id} {channel}")
+            }
+            Effect::CloseRecordingSubscription { subscription } => {
+                format!("close subscription {subscription}")
+            }
+            Effect::StartRecording(start) => {
+                self.progress.insert(start.recording, start.progress);
+                format!(
+                    "record {} subscription={} image={} {}+{}",
+                    start.recording,
+                    start.subscription,
+                    start.image,
+                    start.start_position,
+                    start.join_position - start.start_position
+                )
+            }
+            Effect::AbortRecording { recording } => format!("abort recording {recording}"),
+            Effect::StartReplay(start) => format!(
+                "replay {} of {} {}..{} known={} limit={:?} io={} stream={} {}",
+                start.replay,
+                start.recording,
+                start.position,
+                start.end_position,
+                start.stop_position,
+                start.limit,
+                start.file_io_max,
+                start.stream_id,
+                start.channel
+            ),
+            Effect::AbortReplay { replay } => format!("abort replay {replay}"),
+        };
+        self.orders.push(order);
+    }
+}
+
+/// Describes a message in a line. Messages to another session than the first have its id in front.
+fn line(session: SessionId, message: &[u8]) -> String {
+    let (header, body) = MessageHeader::split(message).expect("a header");
+    let decoded = Message::decode(header, body).expect("a whole message");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let signals = ["START", "STOP", "EXTEND"];
+    let content = match decoded {
+        Message::ControlResponse(m) => {
+            assert_eq!((m.version, m.control_session_id), (PROTOCOL_VERSION, session));
+            let (correlation, id) = (m.correlation_id, m.relevant_id);
+            match m.code {
+                0 => format!("{correlation}: ok {id}"),
+                1 => format!("{correlation}: error {id}: {}", text(m.error_message)),
+                2 => format!("{correlation}: unknown recording {id}"),
+                _ => format!("{correlation}: unknown subscription {id}"),
+            }
+        }
+        Message::Challenge(m) => {
+            format!("{}: challenge {}", m.correlation_id, text(m.encoded_challenge))
+        }
+        Message::Ping(m) => {
+            assert_eq!(m.control_session_id, session);
+            "ping".to_owned()
+        }
+        Message::RecordingSignalEvent(m) => format!(
+            "{}: {} recording={} subscription={} position={}",
+            m.correlation_id,
+            signals[m.signal as usize],
+            m.recording_id,
+            m.subscription_id,
+            m.position
+        ),
+        Message::RecordingDescriptor(m) => format!(
+            "{}: descriptor {} {}",
+            m.correlation_id,
+            m.recording_id,
+            text(m.original_channel)
+        ),
+        Message::RecordingSubscriptionDescriptor(m) => format!(
+            "{}: subscription {} stream={} {}",
+            m.correlation_id,
+            m.subscription_id,
+            m.stream_id,
+            text(m.stripped_channel)
+        ),
+        Message::RecordingStarted(m) => {
+            format!("started {} at {} {}", m.recording_id, m.start_position, text(m.channel))
+        }
+        Message::RecordingProgress(m) => format!("progress {} to {}", m.recording_id, m.position),
+        Message::RecordingStopped(m) => {
+            format!("stopped {} at {}", m.recording_id, m.stop_position)
+        }
+        other => panic!("not of a server: {other:?}"),
+    };
+    match session {
+        0 | FIRST_SESSION => content,
+        _ => format!("[{session}] {content}"),
+    }
+}
+
+/// A conductor and its surroundings.
+#[derive(Debug)]
+pub(super) struct Harness {
+    pub(super) conductor: Conductor,
+    pub(super) out: FakeOutside,
+    pub(super) storage: FaultyStorage,
+    pub(super) now: Clock,
+    next_subscription: i64,
+    last_ticket: i64,
+}
+
+pub(super) fn settings() -> ConductorSettings {
+    ConductorSettings {
+        archive_id: 42,
+        session: SessionSettings {
+            connect_timeout_ns: CONNECT_TIMEOUT_MS * 1_000_000,
+            liveness_check_interval_ns: 1_000_000_000,
+        },
+        first_session_id: FIRST_SESSION,
+        response: ResponseDefaults { mtu: 1408, term_length: TERM_LENGTH, is_sparse: true },
+        max_concurrent_recordings: 3,
+        max_concurrent_replays: 2,
+        segment_length: 128 * 1024,
+        file_io_max_length: TERM_LENGTH,
+        low_storage_space_threshold: 1000,
+        replay_linger_ns: 5_000_000_000,
+        recording_events_enabled: true,
+    }
+}
+
+impl Harness {
+    pub(super) fn new() -> Self {
+        Self::with(Box::new(AcceptAll), Box::new(AllowAll), settings())
+    }
+
+    pub(super) fn with(
+        authenticator: Box<dyn Authenticator>,
+        authorisation: Box<dyn Authorisation>,
+        settings: ConductorSettings,
+    ) -> Self {
+        let storage = FaultyStorage::default();
+        let catalog = CatalogSettings {
+            capacity: 64 * 1024,
+            sync_level: SyncLevel::None,
+            checksum: None,
+            now_ms: 0,
+        };
+        let shared: Arc<FaultyStorage> = Arc::new(storage.clone());
+        let catalog = Catalog::open(shared.clone(), &catalog).expect("a catalog");
+        let conductor = Conductor::new(settings, catalog, shared, authenticator, authorisation);
+        let out = FakeOutside {
+            sending: Sending::Sent,
+            refusals: 0,
+            sent_before_refusal: None,
+            is_connected: true,
+            counters: BTreeMap::new(),
+            progress: BTreeMap::new(),
+            lines: Vec::new(),
+            orders: Vec::new(),
+            errors: Vec::new(),
+            events: Vec::new(),
+        };
+        Self {
+            conductor,
+            out,
+            storage,
+            now: Clock { ns: 1_000_000_000_000, epoch_ms: 10_000 },
+            next_subscription: 1000,
+            last_ticket: 0,
+        }
+    }
+
+    /// A harness whose first session is active.
+    pub(super) fn connected() -> Self {
+        let mut harness = Self::new();
+        harness.connect();
+        harness
+    }
+
+    /// Adds a session, and makes it active.
+    pub(super) fn connect(&mut self) -> SessionId {
+        let session = self.request_session();
+        self.publish_responses(session, Ok(()));
+        self.tick();
+        self.tick();
+        self.send(KeepAliveRequest { control_session_id: session, correlation_id: 2 }.to_vec());
+        self.clear();
+        session
+    }
+
+    /// Sends a connect request, and returns the id of its session.
+    pub(super) fn request_session(&mut self) -> SessionId {
+        self.send(connect_request(PROTOCOL_VERSION, "aeron:udp?endpoint=client:1"));
+        let order = self.out.orders.last().expect("an order");
+        let id = order.strip_prefix("respond ").and_then(|rest| rest.split(' ').next());
+        id.and_then(|id| id.parse().ok()).expect("the order for a publication")
+    }
+
+    pub(super) fn publish_responses(&mut self, session: SessionId, outcome: Result<(), &str>) {
+        let outcome = outcome.map(|()| 9).map_err(str::to_owned);
+        self.conductor.on_response_publication(session, outcome, self.now, &mut self.out);
+    }
+
+    pub(super) fn send(&mut self, message: Vec<u8>) {
+        self.send_on(IMAGE, &message);
+    }
+
+    pub(super) fn send_on(&mut self, image: i64, message: &[u8]) {
+        self.conductor.on_request(image, "client:1", message, self.now, &mut self.out);
+    }
+
+    pub(super) fn tick(&mut self) -> usize {
+        self.conductor.on_tick(self.now, &mut self.out)
+    }
+
+    /// Lets time pass, then does what is due.
+    pub(super) fn tick_after(&mut self, ms: i64) -> usize {
+        self.now.ns += ms * 1_000_000;
+        self.now.epoch_ms += ms;
+        self.tick()
+    }
+
+    /// Messages to clients since the last call.
+    pub(super) fn sent(&mut self) -> Vec<String> {
+        mem::take(&mut self.out.lines)
+    }
+
+    /// Orders since the last call.
+    pub(super) fn orders(&mut self) -> Vec<String> {
+        mem::take(&mut self.out.orders)
+    }
+
+    /// Lines of the error log since the last call.
+    pub(super) fn errors(&mut self) -> Vec<String> {
+        mem::take(&mut self.out.errors)
+    }
+
+    /// Recording events since the last call.
+    pub(super) fn events(&mut self) -> Vec<String> {
+        mem::take(&mut self.out.events)
+    }
+
+    pub(super) fn clear(&mut self) {
+        drop((self.sent(), self.orders(), self.errors(), self.events()));
+    }
+
+    /// Requests a recording.
+    pub(super) fn start(&mut self, correlation_id: i64, channel: &str, auto_stop: bool) {
+        self.send(start_request(correlation_id, channel, auto_stop));
+    }
+
+    /// Registers the subscription that was requested last, and returns its id.
+    pub(super) fn register(&mut self) -> i64 {
+        self.next_subscription += 1;
+        self.last_ticket += 1;
+        let (ticket, id) = (self.last_ticket, self.next_subscription);
+        self.conductor.on_recording_subscription(ticket, Ok(id), self.now, &mut self.out);
+        id
+    }
+
+    /// Refuses the subscription that was requested last.
+    pub(super) fn refuse_subscription(&mut self, reason: &str) {
+        self.last_ticket += 1;
+        let (ticket, reason) = (self.last_ticket, Err(reason.to_owned()));
+        self.conductor.on_recording_subscription(ticket, reason, self.now, &mut self.out);
+    }
+
+    pub(super) fn add_image(&mut self, subscription: i64, image: &ImageDetails) {
+        self.conductor.on_recording_image(subscription, image, self.now, &mut self.out);
+    }
+
+    /// The counter of a recording is there.
+    pub(super) fn begin(&mut self, recording: i64) {
+        self.conductor.on_recording_started(recording, Ok(77), self.now, &mut self.out);
+    }
+
+    /// Records up to a position.
+    pub(super) fn record_to(&self, recording: i64, position: i64) {
+        self.out.progress[&recording].position.store(position, Ordering::Release);
+    }
+
+    /// A recording has ended without a failure.
+    pub(super) fn stop(&mut self, recording: i64, position: i64) {
+        self.conductor.on_recording_stopped(recording, position, None, self.now, &mut self.out);
+    }
+
+    /// Adds a recording from 0 to a position that has ended, and nothing else.
+    pub(super) fn add_stopped(&mut self, channel: &str, position: i64) -> i64 {
+        let recording = self.add_active(channel);
+        self.stop(recording, position);
+        self.clear();
+        recording
+    }
+
+    /// Adds a recording from 0 on that is in progress.
+    pub(super) fn add_active(&mut self, channel: &str) -> i64 {
+        self.start(90, channel, true);
+        let subscription = self.register();
+        let known = self.out.progress.len();
+        self.add_image(subscription, &image(5));
+        assert_eq!(self.out.progress.len(), known + 1, "{:?}", self.out.errors);
+        let recording = *self.out.progress.keys().next_back().expect("a recording");
+        self.begin(recording);
+        self.clear();
+        recording
+    }
+}
+
+/// An image that is joined at its start.
+pub(super) fn image(id: i64) -> ImageDetails {
+    ImageDetails {
+        image: id,
+        session_id: id as i32,
+        source_identity: "publisher:1".to_owned(),
+        initial_term_id: 7,
+        term_length: TERM_LENGTH,
+        mtu: 1408,
+        join_position: 0,
+    }
+}
+
+pub(super) fn connect_request(version: i32, response_channel: &str) -> Vec<u8> {
+    AuthConnectRequest {
+        correlation_id: CONNECT,
+        response_stream_id: 20,
+        version,
+        response_channel: response_channel.as_bytes(),
+        encoded_credentials: b"secret",
+        client_info: b"test",
+    }
+    .to_vec()
+}
+
+pub(super) fn start_request(correlation_id: i64, channel: &str, auto_stop: bool) -> Vec<u8> {
+    StartRecordingRequest2 {
+        control_session_id: FIRST_SESSION,
+        correlation_id,
+        stream_id: 10,
+        source_location: 0,
+        auto_stop: auto_stop.into(),
+        channel: channel.as_bytes(),
+    }
+    .to_vec()
+}

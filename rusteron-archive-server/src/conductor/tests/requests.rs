@@ -1,0 +1,192 @@
+//! Requests that wait, and requests that are refused.
+
+use super::harness::{FIRST_SESSION, Harness, image};
+use crate::protocol::messages::{
+    ArchiveIdRequest, AttachSegmentsRequest, DeleteDetachedSegmentsRequest, DetachSegmentsRequest,
+    MigrateSegmentsRequest, PurgeRecordingRequest, PurgeSegmentsRequest, ReplicateRequest,
+    ReplicateRequest2, StopRecordingRequest, StopReplicationRequest, TaggedReplicateRequest,
+    TruncateRecordingRequest, UpdateChannelRequest,
+};
+
+const IPC: &str = "aeron:ipc";
+
+fn archive_id(correlation_id: i64) -> Vec<u8> {
+    ArchiveIdRequest { control_session_id: FIRST_SESSION, correlation_id }.to_vec()
+}
+
+fn stop(correlation_id: i64) -> Vec<u8> {
+    StopRecordingRequest {
+        control_session_id: FIRST_SESSION,
+        correlation_id,
+        stream_id: 10,
+        channel: IPC.as_bytes(),
+    }
+    .to_vec()
+}
+
+#[test]
+fn requests_behind_a_start_wait_for_its_answer() {
+    let mut harness = Harness::connected();
+    harness.start(3, IPC, false);
+    harness.send(stop(4));
+    harness.start(5, IPC, false);
+    harness.send(archive_id(6));
+    harness.tick();
+    assert!(harness.sent().is_empty());
+    harness.clear();
+    let first = harness.register();
+    // The second start waits for the driver again.
+    assert_eq!(harness.sent(), [format!("3: ok {first}"), "4: ok 0".to_owned()]);
+    assert_eq!(
+        harness.orders(),
+        [format!("close subscription {first}"), "subscribe 2 stream=10 aeron:ipc".to_owned()]
+    );
+    harness.refuse_subscription("no log buffer");
+    assert_eq!(harness.sent(), ["5: error 0: no log buffer", "6: ok 42"]);
+}
+
+#[test]
+fn another_session_does_not_wait() {
+    let mut harness = Harness::connected();
+    let second = harness.connect();
+    harness.start(3, IPC, false);
+    let on_second = |mut request: Vec<u8>| {
+        request[8..16].copy_from_slice(&second.to_le_bytes());
+        request
+    };
+    harness.send(on_second(archive_id(4)));
+    // The subscription is not there for others before its answer; its key is taken.
+    harness.send(on_second(stop(5)));
+    harness.send(on_second(super::harness::start_request(6, IPC, false)));
+    assert_eq!(
+        harness.sent(),
+        [
+            format!("[{second}] 4: ok 42"),
+            format!("[{second}] 5: error 4: no recording found for streamId=10 channel={IPC}"),
+            format!("[{second}] 6: error 3: recording exists for streamId=10 channel={IPC}"),
+        ]
+    );
+}
+
+#[test]
+fn subscription_of_a_session_that_has_ended_records() {
+    let mut harness = Harness::connected();
+    harness.start(3, IPC, false);
+    harness.send(archive_id(4));
+    harness.out.is_connected = false;
+    harness.tick();
+    harness.clear();
+    let subscription = harness.register();
+    harness.add_image(subscription, &image(20));
+    harness.begin(0);
+    assert!(harness.sent().is_empty());
+    assert_eq!(harness.orders(), [format!("record 0 subscription={subscription} image=20 0+0")]);
+}
+
+#[test]
+fn requests_that_wait_are_bounded() {
+    let mut harness = Harness::connected();
+    harness.start(3, IPC, false);
+    for correlation_id in 0..4097 {
+        harness.send(archive_id(correlation_id));
+    }
+    harness.clear();
+    harness.tick();
+    assert!(harness.orders()[0].ends_with(": too many requests wait for the driver"));
+}
+
+#[test]
+fn requests_of_the_second_half_are_refused_by_name() {
+    let (control_session_id, correlation_id, recording_id) = (FIRST_SESSION, 6, 0);
+    let new_start_position = 0;
+    let (src_recording_id, dst_recording_id, src_control_stream_id) = (0, 1, 10);
+    let (src_control_channel, live_destination) = (b"aeron:ipc", b"");
+    let truncate =
+        TruncateRecordingRequest { control_session_id, correlation_id, recording_id, position: 0 };
+    let purge = PurgeRecordingRequest { control_session_id, correlation_id, recording_id };
+    let detach = DetachSegmentsRequest {
+        control_session_id,
+        correlation_id,
+        recording_id,
+        new_start_position,
+    };
+    let purge_segments = PurgeSegmentsRequest {
+        control_session_id,
+        correlation_id,
+        recording_id,
+        new_start_position,
+    };
+    let delete = DeleteDetachedSegmentsRequest { control_session_id, correlation_id, recording_id };
+    let attach = AttachSegmentsRequest { control_session_id, correlation_id, recording_id };
+    let migrate = MigrateSegmentsRequest {
+        control_session_id,
+        correlation_id,
+        src_recording_id,
+        dst_recording_id,
+    };
+    let replicate = ReplicateRequest {
+        control_session_id,
+        correlation_id,
+        src_recording_id,
+        dst_recording_id,
+        src_control_stream_id,
+        src_control_channel,
+        live_destination,
+    };
+    let tagged = TaggedReplicateRequest {
+        control_session_id,
+        correlation_id,
+        src_recording_id,
+        dst_recording_id,
+        channel_tag_id: -1,
+        subscription_tag_id: -1,
+        src_control_stream_id,
+        src_control_channel,
+        live_destination,
+    };
+    let replicate_2 = ReplicateRequest2 {
+        control_session_id,
+        correlation_id,
+        src_recording_id,
+        dst_recording_id,
+        stop_position: -1,
+        channel_tag_id: -1,
+        subscription_tag_id: -1,
+        src_control_stream_id,
+        file_io_max_length: -1,
+        replication_session_id: -1,
+        src_control_channel,
+        live_destination,
+        replication_channel: b"",
+        encoded_credentials: b"",
+        src_response_channel: b"",
+    };
+    let stop = StopReplicationRequest { control_session_id, correlation_id, replication_id: 1 };
+    let update = UpdateChannelRequest {
+        control_session_id,
+        correlation_id,
+        recording_id,
+        channel: b"aeron:ipc",
+    };
+    let mut harness = Harness::connected();
+    for (message, name) in [
+        (truncate.to_vec(), "truncate recording"),
+        (purge.to_vec(), "purge recording"),
+        (detach.to_vec(), "detach segments"),
+        (purge_segments.to_vec(), "purge segments"),
+        (delete.to_vec(), "delete detached segments"),
+        (attach.to_vec(), "attach segments"),
+        (migrate.to_vec(), "migrate segments"),
+        (replicate.to_vec(), "replicate"),
+        (replicate_2.to_vec(), "replicate"),
+        (tagged.to_vec(), "tagged replicate"),
+        (stop.to_vec(), "stop replication"),
+        (update.to_vec(), "update channel"),
+    ] {
+        harness.send(message);
+        assert_eq!(
+            harness.sent(),
+            [format!("6: error 0: {name}: this archive does not support it yet")]
+        );
+    }
+}

@@ -1,0 +1,115 @@
+//! Tokens that let a replay be requested on another image than the session's.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+
+use crate::conductor::effect::{Clock, RecordingId, SessionId};
+
+/// The most tokens at a time. They last for the connect timeout.
+const MAX_TOKENS: usize = 64 * 1024;
+
+#[derive(Debug)]
+struct Token {
+    session: SessionId,
+    recording: RecordingId,
+    deadline_ns: i64,
+}
+
+/// Replay tokens that are valid.
+#[derive(Debug)]
+pub(crate) struct Tokens {
+    by_value: HashMap<i64, Token>,
+    timeout_ns: i64,
+    /// A keyed hash of a running number: who does not know the key, which is the operating system's, cannot guess the next.
+    random: RandomState,
+    drawn: u64,
+}
+
+impl Tokens {
+    pub(crate) fn new(timeout_ns: i64) -> Self {
+        Self { by_value: HashMap::new(), timeout_ns, random: RandomState::new(), drawn: 0 }
+    }
+
+    /// Returns a token for replays of a recording. `None`: there are too many.
+    pub(crate) fn draw(
+        &mut self,
+        session: SessionId,
+        recording: RecordingId,
+        now: Clock,
+    ) -> Option<i64> {
+        if self.by_value.len() >= MAX_TOKENS {
+            return None;
+        }
+        loop {
+            self.drawn = self.drawn.wrapping_add(1);
+            let value = self.random.hash_one(self.drawn) as i64;
+            // −1 means that there is no token.
+            if value != -1 && !self.by_value.contains_key(&value) {
+                let deadline_ns = now.ns.saturating_add(self.timeout_ns);
+                self.by_value.insert(value, Token { session, recording, deadline_ns });
+                return Some(value);
+            }
+        }
+    }
+
+    /// Returns the session that has drawn a token for this recording. A token may be used several times.
+    pub(crate) fn session(
+        &self,
+        value: i64,
+        recording: RecordingId,
+        now: Clock,
+    ) -> Option<SessionId> {
+        let token = self.by_value.get(&value)?;
+        let is_valid = token.recording == recording && now.ns < token.deadline_ns;
+        is_valid.then_some(token.session)
+    }
+
+    pub(crate) fn remove_expired(&mut self, now: Clock) {
+        self.by_value.retain(|_, token| now.ns < token.deadline_ns);
+    }
+
+    pub(crate) fn remove_session(&mut self, session: SessionId) {
+        self.by_value.retain(|_, token| token.session != session);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ns: i64) -> Clock {
+        Clock { ns, epoch_ms: 0 }
+    }
+
+    #[test]
+    fn token_is_for_one_recording_until_its_deadline() {
+        let mut tokens = Tokens::new(10);
+        let token = tokens.draw(1, 5, at(0)).unwrap();
+        assert_eq!(tokens.session(token, 5, at(9)), Some(1));
+        assert_eq!(tokens.session(token, 6, at(9)), None);
+        assert_eq!(tokens.session(token ^ 1, 5, at(9)), None);
+        assert_eq!(tokens.session(token, 5, at(10)), None);
+    }
+
+    #[test]
+    fn token_ends_with_its_session() {
+        let mut tokens = Tokens::new(10);
+        let (first, second) =
+            (tokens.draw(1, 5, at(0)).unwrap(), tokens.draw(2, 5, at(0)).unwrap());
+        assert_ne!(first, second);
+        tokens.remove_session(1);
+        assert_eq!(tokens.session(first, 5, at(0)), None);
+        assert_eq!(tokens.session(second, 5, at(0)), Some(2));
+    }
+
+    #[test]
+    fn tokens_are_bounded_until_they_expire() {
+        let mut tokens = Tokens::new(10);
+        for _ in 0..MAX_TOKENS {
+            assert!(tokens.draw(1, 5, at(0)).is_some());
+        }
+        assert_eq!(tokens.draw(1, 5, at(0)), None);
+        tokens.remove_expired(at(10));
+        assert!(tokens.draw(1, 5, at(10)).is_some());
+    }
+}

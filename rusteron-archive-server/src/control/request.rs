@@ -1,0 +1,290 @@
+//! Requests of clients, decoded.
+//!
+//! Requests that differ in a field that one of them lacks are one request here.
+
+use std::borrow::Cow;
+
+use rusteron_core::sbe::MessageHeader;
+
+use crate::control::SessionId;
+use crate::protocol::messages::{Message, SCHEMA_ID};
+
+/// A message of a client.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Request<'a> {
+    Connect {
+        correlation_id: i64,
+        response_stream_id: i32,
+        /// The client's version of the protocol.
+        version: i32,
+        response_channel: Cow<'a, str>,
+        credentials: &'a [u8],
+        client_info: Cow<'a, str>,
+    },
+    ChallengeResponse {
+        session: SessionId,
+        correlation_id: i64,
+        credentials: &'a [u8],
+    },
+    Close {
+        session: SessionId,
+    },
+    Command(SessionRequest<'a>),
+    /// Not for an archive, or of a later version of the protocol.
+    Unknown,
+}
+
+/// A request of a session.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct SessionRequest<'a> {
+    pub(crate) session: SessionId,
+    pub(crate) correlation_id: i64,
+    /// What an authorisation decides about.
+    pub(crate) template_id: u16,
+    pub(crate) command: Command<'a>,
+}
+
+/// What a session requests.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Command<'a> {
+    KeepAlive,
+    ArchiveId,
+    StartRecording(Source<'a>),
+    ExtendRecording(i64, Source<'a>),
+    StopRecording {
+        stream_id: i32,
+        channel: Cow<'a, str>,
+    },
+    StopRecordingSubscription(i64),
+    StopRecordingByIdentity(i64),
+    Replay(Replay<'a>),
+    StopReplay(i64),
+    /// Of one recording, or of all for −1.
+    StopAllReplays(i64),
+    ReplayToken(i64),
+    ListRecordings {
+        from: i64,
+        count: i32,
+        filter: Option<RecordingFilter<'a>>,
+    },
+    ListRecording(i64),
+    FindLastMatching {
+        min_recording: i64,
+        session_id: i32,
+        filter: RecordingFilter<'a>,
+    },
+    ListSubscriptions(SubscriptionQuery<'a>),
+    StartPosition(i64),
+    RecordingPosition(i64),
+    StopPosition(i64),
+    MaxRecordedPosition(i64),
+    /// A request that this server does not carry out, by its name.
+    Unsupported(&'static str),
+}
+
+/// A stream to record.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Source<'a> {
+    pub(crate) stream_id: i32,
+    /// 0 local, 1 remote.
+    pub(crate) location: i32,
+    pub(crate) auto_stop: bool,
+    pub(crate) channel: Cow<'a, str>,
+}
+
+/// A recording to replay.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Replay<'a> {
+    pub(crate) recording: i64,
+    /// −1 for the start.
+    pub(crate) position: i64,
+    /// −1: all, and what is recorded meanwhile. −2: what there is.
+    pub(crate) length: i64,
+    pub(crate) limit_counter_id: Option<i32>,
+    pub(crate) stream_id: i32,
+    /// The server's if not positive.
+    pub(crate) file_io_max_length: i32,
+    /// −1 for none.
+    pub(crate) token: i64,
+    pub(crate) channel: Cow<'a, str>,
+}
+
+/// Which recordings are listed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct RecordingFilter<'a> {
+    pub(crate) stream_id: i32,
+    /// Part of the original channel.
+    pub(crate) channel_fragment: &'a [u8],
+}
+
+/// Which recording subscriptions are listed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct SubscriptionQuery<'a> {
+    /// An index among all of them.
+    pub(crate) first: i32,
+    pub(crate) count: i32,
+    /// All streams without.
+    pub(crate) stream_id: Option<i32>,
+    /// Part of the channel that the driver knows.
+    pub(crate) channel_fragment: Cow<'a, str>,
+}
+
+/// Bytes that are not ASCII are kept if they are UTF-8, and become U+FFFD otherwise, as in Java.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+/// Decodes a message. The text of an error says what is wrong with it.
+pub(crate) fn decode(message: &[u8]) -> Result<Request<'_>, String> {
+    let (header, body) = MessageHeader::split(message)
+        .ok_or_else(|| format!("a control message of {} bytes has no header", message.len()))?;
+    if header.schema_id != SCHEMA_ID {
+        return Err(format!("expected schemaId={SCHEMA_ID}, actual={}", header.schema_id));
+    }
+    let template_id = header.template_id;
+    let message = Message::decode(header, body)
+        .ok_or_else(|| format!("control message with templateId={template_id} is truncated"))?;
+
+    // The fields that nearly all requests share.
+    macro_rules! command {
+        ($message:ident, $command:expr) => {
+            Request::Command(SessionRequest {
+                session: $message.control_session_id,
+                correlation_id: $message.correlation_id,
+                template_id,
+                command: $command,
+            })
+        };
+    }
+    macro_rules! unsupported {
+        ($message:ident, $name:literal) => {
+            command!($message, Command::Unsupported($name))
+        };
+    }
+    macro_rules! source {
+        ($message:ident, $auto_stop:expr) => {
+            Source {
+                stream_id: $message.stream_id,
+                location: $message.source_location,
+                auto_stop: $auto_stop,
+                channel: text($message.channel),
+            }
+        };
+    }
+    macro_rules! filter {
+        ($message:ident) => {
+            RecordingFilter { stream_id: $message.stream_id, channel_fragment: $message.channel }
+        };
+    }
+    macro_rules! replay {
+        ($message:ident, $limit_counter_id:expr) => {
+            Replay {
+                recording: $message.recording_id,
+                position: $message.position,
+                length: $message.length,
+                limit_counter_id: $limit_counter_id,
+                stream_id: $message.replay_stream_id,
+                file_io_max_length: $message.file_io_max_length,
+                token: $message.replay_token,
+                channel: text($message.replay_channel),
+            }
+        };
+    }
+
+    Ok(match message {
+        Message::AuthConnectRequest(m) => Request::Connect {
+            correlation_id: m.correlation_id,
+            response_stream_id: m.response_stream_id,
+            version: m.version,
+            response_channel: text(m.response_channel),
+            credentials: m.encoded_credentials,
+            client_info: text(m.client_info),
+        },
+        Message::ChallengeResponse(m) => Request::ChallengeResponse {
+            session: m.control_session_id,
+            correlation_id: m.correlation_id,
+            credentials: m.encoded_credentials,
+        },
+        Message::CloseSessionRequest(m) => Request::Close { session: m.control_session_id },
+        Message::KeepAliveRequest(m) => command!(m, Command::KeepAlive),
+        Message::ArchiveIdRequest(m) => command!(m, Command::ArchiveId),
+        Message::StartRecordingRequest(m) => {
+            command!(m, Command::StartRecording(source!(m, false)))
+        }
+        Message::StartRecordingRequest2(m) => {
+            command!(m, Command::StartRecording(source!(m, m.auto_stop == 1)))
+        }
+        Message::ExtendRecordingRequest(m) => {
+            command!(m, Command::ExtendRecording(m.recording_id, source!(m, false)))
+        }
+        Message::ExtendRecordingRequest2(m) => {
+            command!(m, Command::ExtendRecording(m.recording_id, source!(m, m.auto_stop == 1)))
+        }
+        Message::StopRecordingRequest(m) => {
+            let command =
+                Command::StopRecording { stream_id: m.stream_id, channel: text(m.channel) };
+            command!(m, command)
+        }
+        Message::StopRecordingSubscriptionRequest(m) => {
+            command!(m, Command::StopRecordingSubscription(m.subscription_id))
+        }
+        Message::StopRecordingByIdentityRequest(m) => {
+            command!(m, Command::StopRecordingByIdentity(m.recording_id))
+        }
+        Message::ReplayRequest(m) => command!(m, Command::Replay(replay!(m, None))),
+        Message::BoundedReplayRequest(m) => {
+            command!(m, Command::Replay(replay!(m, Some(m.limit_counter_id))))
+        }
+        Message::StopReplayRequest(m) => command!(m, Command::StopReplay(m.replay_session_id)),
+        Message::StopAllReplaysRequest(m) => command!(m, Command::StopAllReplays(m.recording_id)),
+        Message::ReplayTokenRequest(m) => command!(m, Command::ReplayToken(m.recording_id)),
+        Message::ListRecordingsRequest(m) => {
+            let (from, count) = (m.from_recording_id, m.record_count);
+            command!(m, Command::ListRecordings { from, count, filter: None })
+        }
+        Message::ListRecordingsForUriRequest(m) => {
+            let (from, count) = (m.from_recording_id, m.record_count);
+            command!(m, Command::ListRecordings { from, count, filter: Some(filter!(m)) })
+        }
+        Message::ListRecordingRequest(m) => command!(m, Command::ListRecording(m.recording_id)),
+        Message::FindLastMatchingRecordingRequest(m) => {
+            let command = Command::FindLastMatching {
+                min_recording: m.min_recording_id,
+                session_id: m.session_id,
+                filter: filter!(m),
+            };
+            command!(m, command)
+        }
+        Message::ListRecordingSubscriptionsRequest(m) => {
+            let query = SubscriptionQuery {
+                first: m.pseudo_index,
+                count: m.subscription_count,
+                stream_id: (m.apply_stream_id == 1).then_some(m.stream_id),
+                channel_fragment: text(m.channel),
+            };
+            command!(m, Command::ListSubscriptions(query))
+        }
+        Message::StartPositionRequest(m) => command!(m, Command::StartPosition(m.recording_id)),
+        Message::RecordingPositionRequest(m) => {
+            command!(m, Command::RecordingPosition(m.recording_id))
+        }
+        Message::StopPositionRequest(m) => command!(m, Command::StopPosition(m.recording_id)),
+        Message::MaxRecordedPositionRequest(m) => {
+            command!(m, Command::MaxRecordedPosition(m.recording_id))
+        }
+        Message::TruncateRecordingRequest(m) => unsupported!(m, "truncate recording"),
+        Message::PurgeRecordingRequest(m) => unsupported!(m, "purge recording"),
+        Message::DetachSegmentsRequest(m) => unsupported!(m, "detach segments"),
+        Message::PurgeSegmentsRequest(m) => unsupported!(m, "purge segments"),
+        Message::DeleteDetachedSegmentsRequest(m) => unsupported!(m, "delete detached segments"),
+        Message::AttachSegmentsRequest(m) => unsupported!(m, "attach segments"),
+        Message::MigrateSegmentsRequest(m) => unsupported!(m, "migrate segments"),
+        Message::ReplicateRequest(m) => unsupported!(m, "replicate"),
+        Message::ReplicateRequest2(m) => unsupported!(m, "replicate"),
+        Message::TaggedReplicateRequest(m) => unsupported!(m, "tagged replicate"),
+        Message::StopReplicationRequest(m) => unsupported!(m, "stop replication"),
+        Message::UpdateChannelRequest(m) => unsupported!(m, "update channel"),
+        // Of a server.
+        _ => Request::Unknown,
+    })
+}

@@ -1,0 +1,213 @@
+//! Messages to a client, and those that wait until they can be sent.
+
+use std::collections::VecDeque;
+
+use crate::control::SessionId;
+use crate::protocol::PROTOCOL_VERSION;
+use crate::protocol::error_code::ErrorCode;
+use crate::protocol::messages::{
+    Challenge, ControlResponse, Ping, RecordingDescriptor, RecordingSignalEvent,
+    RecordingSubscriptionDescriptor,
+};
+use crate::protocol::response_code::ResponseCode;
+use crate::protocol::signal::Signal;
+
+/// The greatest length of a text in bytes. The shortest terms of a response channel, 64 KiB, carry messages of 8 KiB.
+const MAX_TEXT_LENGTH: usize = 8000;
+
+/// The most messages that wait for a client. The requests of a client that does not read its answers would fill the memory.
+const MAX_WAITING: usize = 64 * 1024;
+
+/// The answer to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Done, with the id or the position that was asked for.
+    Ok(i64),
+    Error(Failure),
+    /// No recording has this id, or there are no more.
+    RecordingUnknown(i64),
+    /// There are no more subscriptions.
+    SubscriptionUnknown,
+}
+
+/// Why a request is refused, or why what it began has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) code: ErrorCode,
+    /// The text that the client gets.
+    pub(crate) text: String,
+}
+
+impl Failure {
+    pub(crate) fn new(code: ErrorCode, text: impl Into<String>) -> Self {
+        Self { code, text: text.into() }
+    }
+
+    /// A failure without a code of its own.
+    pub(crate) fn generic(text: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Generic, text)
+    }
+}
+
+impl Answer {
+    /// Encodes the answer to the request with this correlation id.
+    pub(crate) fn encode(&self, session: SessionId, correlation_id: i64) -> Vec<u8> {
+        let (code, relevant_id, text) = match self {
+            Self::Ok(id) => (ResponseCode::Ok, *id, ""),
+            Self::Error(failure) => {
+                (ResponseCode::Error, failure.code.code(), failure.text.as_str())
+            }
+            Self::RecordingUnknown(id) => (ResponseCode::RecordingUnknown, *id, ""),
+            Self::SubscriptionUnknown => (ResponseCode::SubscriptionUnknown, 0, ""),
+        };
+        response(session, correlation_id, relevant_id, code, text)
+    }
+}
+
+/// Encodes the answer to a client whose version of the protocol is another one. Its relevant id is the session's.
+pub(crate) fn invalid_version(session: SessionId, correlation_id: i64, text: &str) -> Vec<u8> {
+    response(session, correlation_id, session, ResponseCode::Error, text)
+}
+
+fn response(
+    session: SessionId,
+    correlation_id: i64,
+    relevant_id: i64,
+    code: ResponseCode,
+    text: &str,
+) -> Vec<u8> {
+    let text = text.as_bytes();
+    ControlResponse {
+        control_session_id: session,
+        correlation_id,
+        relevant_id,
+        code: code as i32,
+        version: PROTOCOL_VERSION,
+        error_message: text.get(..MAX_TEXT_LENGTH).unwrap_or(text),
+    }
+    .to_vec()
+}
+
+pub(crate) fn challenge(session: SessionId, correlation_id: i64, challenge: &[u8]) -> Vec<u8> {
+    Challenge {
+        control_session_id: session,
+        correlation_id,
+        version: PROTOCOL_VERSION,
+        encoded_challenge: challenge,
+    }
+    .to_vec()
+}
+
+pub(crate) fn ping(session: SessionId) -> Vec<u8> {
+    Ping { control_session_id: session }.to_vec()
+}
+
+/// What has happened to a recording.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SignalEvent {
+    pub(crate) recording: i64,
+    pub(crate) subscription: i64,
+    pub(crate) position: i64,
+    pub(crate) signal: Signal,
+}
+
+impl SignalEvent {
+    pub(crate) fn encode(&self, session: SessionId, correlation_id: i64) -> Vec<u8> {
+        RecordingSignalEvent {
+            control_session_id: session,
+            correlation_id,
+            recording_id: self.recording,
+            subscription_id: self.subscription,
+            position: self.position,
+            signal: self.signal as i32,
+        }
+        .to_vec()
+    }
+}
+
+/// Encodes a recording's descriptor from the catalog's bytes, which begin with the recording id.
+pub(crate) fn descriptor(session: SessionId, correlation_id: i64, entry: &[u8]) -> Vec<u8> {
+    let mut message = Vec::with_capacity(24 + entry.len());
+    message.extend(RecordingDescriptor::HEADER.to_bytes());
+    message.extend(session.to_le_bytes());
+    message.extend(correlation_id.to_le_bytes());
+    message.extend(entry);
+    message
+}
+
+pub(crate) fn subscription_descriptor(
+    session: SessionId,
+    correlation_id: i64,
+    subscription: i64,
+    stream_id: i32,
+    channel: &str,
+) -> Vec<u8> {
+    RecordingSubscriptionDescriptor {
+        control_session_id: session,
+        correlation_id,
+        subscription_id: subscription,
+        stream_id,
+        stripped_channel: channel.as_bytes(),
+    }
+    .to_vec()
+}
+
+/// Messages that wait for a client, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    messages: VecDeque<Vec<u8>>,
+}
+
+impl Waiting {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// Returns whether there was room.
+    pub(crate) fn push(&mut self, message: Vec<u8>) -> bool {
+        let has_room = self.messages.len() < MAX_WAITING;
+        if has_room {
+            self.messages.push_back(message);
+        }
+        has_room
+    }
+
+    pub(crate) fn first(&self) -> Option<&[u8]> {
+        self.messages.front().map(Vec::as_slice)
+    }
+
+    pub(crate) fn remove_first(&mut self) {
+        self.messages.pop_front();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_text_is_cut() {
+        let failure = Failure::generic("x".repeat(100_000));
+        let message = Answer::Error(failure).encode(1, 2);
+        assert_eq!(message.len(), 8 + 32 + 4 + MAX_TEXT_LENGTH);
+        assert!(message.len() <= 8 * 1024);
+    }
+
+    #[test]
+    fn descriptor_begins_with_ids() {
+        let message = descriptor(7, 9, &[1, 2, 3]);
+        assert_eq!(message[..8], [80, 0, 22, 0, 101, 0, 14, 0]);
+        assert_eq!(message[8..16], 7_i64.to_le_bytes());
+        assert_eq!(message[16..24], 9_i64.to_le_bytes());
+        assert_eq!(message[24..], [1, 2, 3]);
+    }
+
+    #[test]
+    fn waiting_messages_are_bounded() {
+        let mut waiting = Waiting::default();
+        for _ in 0..MAX_WAITING {
+            assert!(waiting.push(Vec::new()));
+        }
+        assert!(!waiting.push(Vec::new()));
+    }
+}
