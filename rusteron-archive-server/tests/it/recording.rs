@@ -201,9 +201,11 @@ fn events_tell_start_progress_and_stop() {
     drop(publication);
     let mut events = Vec::new();
     await_that("the end of the recording", || {
-        let on_event =
-            |event: &[u8], _: &_| events.push(RecordingEvent::decode(event).expect("an event"));
-        subscription.poll(on_event, 10).expect("open");
+        let polled = subscription.poll(
+            |event, _| events.push(RecordingEvent::decode(event).expect("an event")),
+            10,
+        );
+        polled.expect("open");
         matches!(events.last(), Some(RecordingEvent::Stopped { .. }))
     });
     let started = |event: &RecordingEvent| {

@@ -1,9 +1,14 @@
 //! Control sessions: connecting, answers, their ends.
 
+use std::sync::mpsc;
+use std::time::Duration;
+
 use rusteron_archive::{Archive, ArchiveErrorKind, AsyncArchive, SourceLocation};
+use rusteron_archive_server::Authorisation;
 use rusteron_client::{Aeron, CounterSnapshot};
+use rusteron_test_support::archive::fake_archive::{AUTH_CONNECT, Message};
 use rusteron_test_support::archive::{STREAM, await_recording, record, replay_all};
-use rusteron_test_support::{await_some, await_that};
+use rusteron_test_support::{await_some, await_that, offer};
 
 use crate::support::{Fixture, await_stop, ipc_context, recorded};
 
@@ -122,11 +127,45 @@ fn long_listing_is_complete() {
 }
 
 #[test]
+fn client_that_does_not_read_is_rejected() {
+    let fixture = Fixture::launch_with(|context| {
+        context.set_connect_timeout(Duration::from_millis(50)).expect("a timeout");
+    });
+    let (sender, reasons) = mpsc::channel();
+    let mut context = rusteron_test_support::context(fixture.driver.aeron_dir());
+    context
+        .set_publication_error_handler(move |error| {
+            sender.send(error.message.clone()).expect("a receiver");
+        })
+        .expect("a handler");
+    let aeron = Aeron::connect(context).expect("a client");
+    let mut publication = aeron.add_exclusive_publication("aeron:ipc", 10).expect("added");
+    let mut block = 1_i64.to_le_bytes().to_vec();
+    block.extend(4711_i32.to_le_bytes());
+    block.extend((1_i32 << 16 | 12 << 8).to_le_bytes());
+    let request = Message::new(AUTH_CONNECT, block, &[b"aeron:ipc", b"", b"a test"]);
+    offer(&mut publication, &request.encode());
+    let reason = await_some("the rejection", || reasons.try_recv().ok());
+    assert_eq!(reason, "failed to establish initial connection: state=CONNECTING");
+}
+
+/// Refuses requests for start positions, template 52.
+struct NoStartPosition;
+
+impl Authorisation for NoStartPosition {
+    fn is_authorised(&mut self, template_id: u16, _encoded_principal: &[u8]) -> bool {
+        template_id != 52
+    }
+}
+
+#[test]
 fn denied_request_is_answered() {
     let fixture = Fixture::launch_with(|context| {
-        context.set_authorisation_service_supplier("DENY_ALL").expect("a name");
+        context.set_authorisation(|| NoStartPosition).expect("an authorisation");
     });
     let archive = fixture.connect();
-    let error = archive.start_position(0).expect_err("denied");
+    let (_publication, recording_id, _) = record(&archive, 10);
+    let error = archive.start_position(recording_id).expect_err("denied");
     assert_eq!(error.kind(), ArchiveErrorKind::UnauthorisedAction, "{error}");
+    assert_eq!(archive.stop_position(recording_id).expect("allowed"), None);
 }
