@@ -14,7 +14,10 @@
 //! | [`log_buffer`] | frames, and the atomic steps by which processes share them |
 //! | [`channel`] | channel URIs, and the checks before C reads them |
 //! | [`cnc`] | a driver's command-and-control file: counters, errors, losses |
+//! | [`files`] | files that other processes use, too |
+//! | `mark_file` | mark files of archive and cluster, with the feature `mark-file` |
 //! | [`panic`](mod@panic) | panics of user code, caught |
+//! | [`sbe`] | messages in SBE, made of tables |
 //! | [`scan`] | numbers, sizes, durations and flags, as C reads and writes them |
 //! | [`threads`] | bounds that explain why a type stays on its thread |
 
@@ -24,11 +27,15 @@ pub mod cnc;
 mod credentials;
 pub mod error;
 pub mod ffi;
+pub mod files;
 pub mod idle;
 pub mod log_buffer;
+#[cfg(feature = "mark-file")]
+pub mod mark_file;
 mod nearest;
 pub mod panic;
 mod properties;
+pub mod sbe;
 pub mod scan;
 pub mod threads;
 mod version;

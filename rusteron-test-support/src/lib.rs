@@ -19,6 +19,7 @@ mod ports;
 mod program;
 mod random;
 mod requirements;
+pub mod sbe_schema;
 mod streams;
 mod wait;
 

@@ -6,28 +6,15 @@
 
 use std::fmt;
 
-use crate::codec::MessageHeader;
-use crate::codec::fields::{Reader, Writer};
+#[doc(inline)]
+pub use rusteron_core::mark_file::{ENDED, ERROR_BUFFER_LENGTHS, HEADER_LENGTH, STARTING};
+use rusteron_core::sbe::{MessageHeader, Reader, Writer};
 
-/// Length of the header in bytes. The error log follows.
-pub const HEADER_LENGTH: usize = 8 * 1024;
 /// The version of a component that has started: 0.3.0.
 pub const VERSION: i32 = 3 << 8;
 /// The version of a component that could not start.
 pub const VERSION_FAILED: i32 = -1;
-/// The activity timestamp of a component that has ended.
-pub const ENDED: i64 = -1;
-/// The activity timestamp of a component that is starting.
-pub const STARTING: i64 = i64::MAX;
-/// The shortest and the longest error log, in bytes.
-pub const ERROR_BUFFER_LENGTHS: std::ops::RangeInclusive<usize> =
-    1024 * 1024..=i32::MAX as usize - HEADER_LENGTH;
-
-// Offsets in the file of the fields that change.
-pub(crate) const VERSION_OFFSET: usize = MessageHeader::LENGTH;
-pub(crate) const ACTIVITY_OFFSET: usize = MessageHeader::LENGTH + 8;
-pub(crate) const START_OFFSET: usize = MessageHeader::LENGTH + 16;
-pub(crate) const PID_OFFSET: usize = MessageHeader::LENGTH + 24;
+/// Offset in the file of the member, which changes.
 pub(crate) const MEMBER_ID_OFFSET: usize = MessageHeader::LENGTH + 56;
 
 const HEADER: MessageHeader =
@@ -245,6 +232,8 @@ impl MarkFileHeader {
 
 #[cfg(test)]
 mod tests {
+    use rusteron_core::mark_file::{ACTIVITY_OFFSET, PID_OFFSET, START_OFFSET, VERSION_OFFSET};
+
     use super::*;
 
     fn header() -> MarkFileHeader {

@@ -8,24 +8,22 @@
 //! hostile bytes decode to nothing. A drift test compares the table with the schema in Aeron's tree; another
 //! compares bytes with Java's codecs.
 
-mod fields;
 #[cfg(feature = "service")]
 pub mod mark_file;
 mod messages;
 #[cfg(feature = "service")]
 pub mod recording_log;
 
-pub use fields::{
-    DataKind, DataLayout, FieldKind, FieldLayout, Layout, MessageHeader, SCHEMA_ID, SCHEMA_VERSION,
-};
 pub(crate) use messages::Message;
 pub use messages::{
     AdminRequest, AdminResponse, CancelTimer, Challenge, ChallengeResponse, ClientSession,
     CloseSession, ClusterActionRequest, JoinLog, LAYOUTS, NewLeaderEvent, NewLeadershipTermEvent,
-    RequestServiceAck, ScheduleTimer, ServiceAck, ServiceTerminationPosition, SessionCloseEvent,
-    SessionCloseRequest, SessionConnectRequest, SessionEvent, SessionKeepAlive,
-    SessionMessageHeader, SessionOpenEvent, SnapshotMarker, TimerEvent, decode_values,
-    encode_values,
+    RequestServiceAck, SCHEMA_ID, SCHEMA_VERSION, ScheduleTimer, ServiceAck,
+    ServiceTerminationPosition, SessionCloseEvent, SessionCloseRequest, SessionConnectRequest,
+    SessionEvent, SessionKeepAlive, SessionMessageHeader, SessionOpenEvent, SnapshotMarker,
+    TimerEvent, decode_values, encode_values,
 };
 #[cfg(feature = "service")]
 pub(crate) use messages::{parse, parse_session_message};
+#[doc(inline)]
+pub use rusteron_core::sbe::{DataKind, DataLayout, FieldKind, FieldLayout, Layout, MessageHeader};

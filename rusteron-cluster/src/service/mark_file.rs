@@ -6,43 +6,24 @@
 //! Layout and protocol are those of Java's `ClusterMarkFile`, so Java's container and tools understand the
 //! file.
 //!
-//! - **Owner.** The timestamp decides, by a compare-and-swap from an old time to "starting". Containers of one
-//!   process are also in a list, because all processes of a Linux container have the id 1.
-//! - **A killed starter** leaves "starting" behind, which blocks Java's containers for good. This one replaces
-//!   the process id, by a compare-and-swap, if no such process exists and the file is ten seconds old. Only
-//!   Linux tells about processes.
-//! - **Full disks.** The whole file is written, because otherwise the first write to a page of the mapping can
-//!   end the process by SIGBUS. On file systems that copy on write, it still can.
-//! - **Errors** are written as in `cnc.dat`, with the length last. A full log passes further errors to the
-//!   crate `log` only.
+//! `rusteron_core::mark_file` has what archive and cluster share: the owner, full disks, errors.
 //!
 //! Only the activation makes system calls. Signs of life and errors are stores to the mapping.
 
-use std::collections::{BTreeSet, HashMap};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read};
+use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
 
-use rusteron_core::cnc::epoch;
-use rusteron_core::cnc::error_log::{
-    self, ALIGNMENT, FIRST_OBSERVATION, LAST_OBSERVATION, LENGTH, OBSERVATION_COUNT,
-};
-use rusteron_core::ffi::PerProcess;
+use rusteron_core::files;
+use rusteron_core::mark_file::{self, ACTIVITY_OFFSET, Former, MappedFile, Owner, Reservation};
 
 use crate::codec::mark_file::{
-    ACTIVITY_OFFSET, ComponentType, ENDED, HEADER_LENGTH, MEMBER_ID_OFFSET, MarkFileHeader,
-    PID_OFFSET, START_OFFSET, STARTING, VERSION, VERSION_FAILED, VERSION_OFFSET,
+    ComponentType, ENDED, HEADER_LENGTH, MEMBER_ID_OFFSET, MarkFileHeader, STARTING, VERSION,
+    VERSION_FAILED,
 };
 use crate::error::{ClusterError, ClusterErrorKind, Result};
 use crate::service::context::ServiceContext;
-use crate::service::files::{self, MappedFile};
-
-/// A component without a sign of life for this time is not alive.
-const LIVENESS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The file in which a container shows tools its life, settings and errors, and by which a second
 /// container of the same service notices the first one.
@@ -55,14 +36,7 @@ const LIVENESS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Corresponds to `io.aeron.cluster.service.ClusterMarkFile`.
 #[derive(Debug)]
 #[must_use]
-pub struct MarkFile {
-    map: MappedFile,
-    errors: Mutex<ErrorLog>,
-    reservation: Reservation,
-}
-
-/// The mark files of this process.
-static ACTIVE: PerProcess<Mutex<BTreeSet<PathBuf>>> = PerProcess::new();
+pub struct MarkFile(mark_file::MarkFile);
 
 impl MarkFile {
     /// Makes the mark file of a context's service, or takes over the file of a container that is not
@@ -102,19 +76,17 @@ impl MarkFile {
         };
         let dir = make_dir(context.mark_file_dir().unwrap_or(context.cluster_dir()))?;
         let path = dir.join(format!("{name}.dat"));
-        let reservation =
-            Reservation::new(&path).ok_or_else(|| active(&path, "in this process"))?;
+        let reservation = Reservation::new(&path).map_err(|owner| active(&path, owner))?;
         let map = match create(&path, &header, length) {
             Ok(Some(map)) => map,
             Ok(None) => take_over(&path, header, length)?,
             Err(error) => return Err(file_error("write the mark file", &path, &error)),
         };
-        let errors = Mutex::new(ErrorLog::new(HEADER_LENGTH..errors_end));
         // From here on, dropping the mark file marks it as ended.
-        let mark_file = Self { map, errors, reservation };
+        let mark_file = Self(mark_file::MarkFile::new(map, HEADER_LENGTH..errors_end, reservation));
         let cluster_dir = make_dir(context.cluster_dir())?;
         let link = cluster_dir.join(format!("{name}.lnk"));
-        let linked = replace_link(&link, (dir != cluster_dir).then_some(&dir));
+        let linked = mark_file::replace_link(&link, (dir != cluster_dir).then_some(&*dir));
         linked.map_err(|error| file_error("write the link", &link, &error))?;
         Ok(mark_file)
     }
@@ -122,50 +94,33 @@ impl MarkFile {
     /// Marks the container as started.
     pub fn ready(&self) {
         self.tick();
-        self.store_version(VERSION);
+        self.0.store_version(VERSION);
     }
 
     /// Gives a sign of life. Call it once a second.
     pub fn tick(&self) {
-        self.store_activity(now());
+        self.0.tick();
     }
 
     /// Shows the member whose log the service has joined.
     pub fn set_member_id(&self, member_id: i32) {
-        self.map.i32_at(MEMBER_ID_OFFSET).store(member_id.to_le(), Ordering::Release);
+        self.0.store(MEMBER_ID_OFFSET, member_id);
     }
 
     /// Records an error for tools. If the log is full, the error goes to the `log` crate only.
     pub fn record_error(&self, error: &str) {
-        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
-        if !errors.record(&self.map, now(), error) {
-            log::error!("the error log of {} is full: {error}", self.path().display());
-        }
+        self.0.record_error(error);
     }
 
     /// Marks the container as one that could not start.
     pub fn failed(&self) {
-        self.store_activity(ENDED);
-        self.store_version(VERSION_FAILED);
+        self.0.store_activity(ENDED);
+        self.0.store_version(VERSION_FAILED);
     }
 
     /// Returns the path of the file.
     pub fn path(&self) -> &Path {
-        &self.reservation.0
-    }
-
-    fn store_activity(&self, timestamp: i64) {
-        self.map.i64_at(ACTIVITY_OFFSET).store(timestamp.to_le(), Ordering::Release);
-    }
-
-    fn store_version(&self, version: i32) {
-        self.map.i32_at(VERSION_OFFSET).store(version.to_le(), Ordering::Release);
-    }
-}
-
-impl Drop for MarkFile {
-    fn drop(&mut self) {
-        self.store_activity(ENDED);
+        self.0.path()
     }
 }
 
@@ -184,7 +139,7 @@ fn header(
         version: 0,
         component_type: ComponentType::Container,
         activity_timestamp: STARTING,
-        start_timestamp: now(),
+        start_timestamp: mark_file::now(),
         pid: std::process::id().into(),
         candidate_term_id: -1,
         archive_stream_id: context.archive_stream_id(),
@@ -214,37 +169,12 @@ fn header(
 
 /// Makes a new file. Returns `None` if the file exists.
 fn create(path: &Path, header: &MarkFileHeader, length: usize) -> io::Result<Option<MappedFile>> {
-    let mut options = OpenOptions::new();
-    let mut file = match options.read(true).write(true).create_new(true).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
-        Err(error) => return Err(error),
-    };
+    let Some(mut file) = mark_file::open_new(path)? else { return Ok(None) };
     let header = header.encode().unwrap_or_default();
-    let written = file.write_all(&header).and_then(|()| write_zeros(&mut file, length));
-    written.and_then(|()| MappedFile::new(&file, length)).map(Some).inspect_err(|_| {
+    mark_file::write_whole(&mut file, &header, length).map(Some).inspect_err(|_| {
         // The first error counts.
         let _ = fs::remove_file(path);
     })
-}
-
-/// Removes a link file, and makes one that names a directory. Never opens the old file, which may be
-/// a pipe.
-fn replace_link(link: &Path, dir: Option<&PathBuf>) -> io::Result<()> {
-    match fs::remove_file(link) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let Some(dir) = dir else { return Ok(()) };
-    File::create_new(link)?.write_all(dir.to_string_lossy().as_bytes())
-}
-
-/// Writes zeros from the end of the header to the end of the file, so that the disk has space for
-/// them.
-fn write_zeros(file: &mut File, length: usize) -> io::Result<()> {
-    file.seek(SeekFrom::Start(HEADER_LENGTH as u64))?;
-    let count = (length - HEADER_LENGTH) as u64;
-    io::copy(&mut io::repeat(0).take(count), file).map(|_| ())
 }
 
 /// Takes over an existing file, if its owner is not alive.
@@ -258,20 +188,18 @@ fn take_over(path: &Path, mut header: MarkFileHeader, length: usize) -> Result<M
         ClusterError::new(ClusterErrorKind::InvalidMarkFile, message)
     };
     let mut file = files::open(path, OpenOptions::new().read(true).write(true)).map_err(failed)?;
-    // A clock that was set back makes the age unknown.
-    let age = file.metadata().and_then(|about| about.modified()).map_err(failed)?.elapsed();
-    let is_old = age.is_ok_and(|age| age > LIVENESS_TIMEOUT);
+    let is_old = mark_file::is_old(&file).map_err(failed)?;
     let mut bytes = Vec::new();
     (&file).take(HEADER_LENGTH as u64).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() < HEADER_LENGTH {
         if !is_old {
-            return Err(active(path, "which is making the file"));
+            return Err(active(path, Owner::Making));
         }
         // Its making was cut short, by a full disk or the end of the process.
         fs::remove_file(path).map_err(failed)?;
         return create(path, &header, length)
             .map_err(failed)?
-            .ok_or_else(|| active(path, "which has just made the file"));
+            .ok_or_else(|| active(path, Owner::HasMade));
     }
     let old = MarkFileHeader::decode(&bytes).map_err(|error| invalid(error.to_string()))?;
     if !matches!(old.component_type, ComponentType::Container | ComponentType::Unknown) {
@@ -279,210 +207,28 @@ fn take_over(path: &Path, mut header: MarkFileHeader, length: usize) -> Result<M
     }
     // The header is not zero throughout, so its beginning is on disk.
     let map = MappedFile::new(&file, HEADER_LENGTH).map_err(failed)?;
-    let (activity, pid) = (map.i64_at(ACTIVITY_OFFSET), map.i64_at(PID_OFFSET));
-    let replace = |field: &std::sync::atomic::AtomicI64, from: i64, to: i64| {
-        let (from, to) = (from.to_le(), to.to_le());
-        field
-            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)
-            .map_err(|_| active(path, "which has just taken over the file"))
+    let former = Former {
+        activity_timestamp: old.activity_timestamp,
+        pid: old.pid,
+        is_starting: old.activity_timestamp == STARTING,
+        is_old,
+        has_ended: false,
     };
-    if old.activity_timestamp == STARTING {
-        let owner = format!("process {}, which is starting", old.pid);
-        if !is_old || is_alive(old.pid) {
-            return Err(active(path, &owner));
-        }
-        // Two starters may come here, and the pid decides between them: `STARTING` stays.
-        replace(pid, old.pid, header.pid)?;
-    } else {
-        let age = now().saturating_sub(old.activity_timestamp);
-        if age < LIVENESS_TIMEOUT.as_millis() as i64 {
-            let owner = format!("process {}, which was alive {age} ms ago", old.pid);
-            return Err(active(path, &owner));
-        }
-        replace(activity, old.activity_timestamp, STARTING)?;
-    }
+    mark_file::claim(&map, former, header.pid).map_err(|owner| active(path, owner))?;
     header.candidate_term_id = old.candidate_term_id;
-    let outcome = save_errors(path, &file, &old)
-        .and_then(|()| overwrite(&mut file, &header, length))
+    // The version stays: a former container has started.
+    let bytes = header.encode().unwrap_or_default();
+    let (start, errors_length) = (old.header_length, old.error_buffer_length);
+    let outcome = mark_file::save_errors(path, "CONTAINER", &file, start, errors_length)
+        .and_then(|()| mark_file::overwrite(&mut file, &bytes, length))
         .and_then(|()| MappedFile::new(&file, length));
     outcome.map_err(|error| {
-        activity.store(ENDED.to_le(), Ordering::Release);
+        map.i64_at(ACTIVITY_OFFSET).store(ENDED.to_le(), Ordering::Release);
         failed(error)
     })
 }
 
-/// Writes header and zeros, except for the timestamp, and for the version: a former container has
-/// started.
-fn overwrite(file: &mut File, header: &MarkFileHeader, length: usize) -> io::Result<()> {
-    let bytes = header.encode().unwrap_or_default();
-    for part in [0..VERSION_OFFSET, VERSION_OFFSET + 4..ACTIVITY_OFFSET, START_OFFSET..bytes.len()]
-    {
-        file.seek(SeekFrom::Start(part.start as u64))?;
-        file.write_all(&bytes[part])?;
-    }
-    write_zeros(file, length)
-}
-
-/// Saves the errors of a former container beside the mark file.
-fn save_errors(path: &Path, mut file: &File, header: &MarkFileHeader) -> io::Result<()> {
-    let Ok(start) = u64::try_from(header.header_length) else { return Ok(()) };
-    let Ok(length) = u64::try_from(header.error_buffer_length) else { return Ok(()) };
-    // Enough for thousands of errors, whatever the file says.
-    let length = length.min(16 << 20);
-    let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(start))?;
-    file.take(length).read_to_end(&mut bytes)?;
-    let entries = error_log::entries(&bytes);
-    if entries.is_empty() {
-        return Ok(());
-    }
-    let mut text = String::new();
-    for entry in &entries {
-        text += &format!(
-            "{} observations from {} to {} ms since 1970:\n{}\n\n",
-            entry.observation_count,
-            epoch::millis(entry.first_observation),
-            epoch::millis(entry.last_observation),
-            entry.text
-        );
-    }
-    let saved = path.with_file_name(format!("CONTAINER-{}-error.log", now()));
-    fs::write(&saved, text)?;
-    log::warn!("errors of the former container were saved in {}", saved.display());
-    Ok(())
-}
-
-fn active(path: &Path, owner: &str) -> ClusterError {
+fn active(path: &Path, owner: Owner) -> ClusterError {
     let message = format!("{} belongs to another container, {owner}", path.display());
     ClusterError::new(ClusterErrorKind::ActiveMarkFile, message)
-}
-
-/// Returns whether another process of this id may exist. Only Linux tells without C code.
-fn is_alive(pid: i64) -> bool {
-    // Mark files of this process are reserved, so this one is of a former process of the same id,
-    // such as 1 in a container.
-    pid > 0
-        && pid != i64::from(std::process::id())
-        && (cfg!(not(target_os = "linux")) || Path::new("/proc").join(pid.to_string()).exists())
-}
-
-/// Returns the time in milliseconds since 1970.
-fn now() -> i64 {
-    epoch::millis(SystemTime::now())
-}
-
-/// The right to use a mark file in this process. Dropping it gives the right back.
-#[derive(Debug)]
-struct Reservation(PathBuf);
-
-impl Reservation {
-    fn new(path: &Path) -> Option<Self> {
-        let mut active = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
-        active.insert(path.to_owned()).then(|| Self(path.to_owned()))
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        ACTIVE.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
-    }
-}
-
-/// The longest text of an error, in bytes. The rest is cut off.
-const MAX_TEXT_LENGTH: usize = 8 * 1024;
-
-/// Writes distinct errors: an error that is observed again is counted.
-///
-/// Corresponds to `org.agrona.concurrent.errors.DistinctErrorLog`.
-#[derive(Debug)]
-pub(super) struct ErrorLog {
-    /// The unused bytes of the log.
-    free: Range<usize>,
-    /// The offsets of the entries, by text.
-    entries: HashMap<Box<str>, usize>,
-}
-
-impl ErrorLog {
-    /// Creates the writer of a log of zeros in these bytes of a file.
-    pub(super) fn new(bytes: Range<usize>) -> Self {
-        Self { free: bytes, entries: HashMap::new() }
-    }
-
-    /// Records an observation at a time in milliseconds since 1970. Returns `false` if the log is
-    /// full.
-    pub(super) fn record(&mut self, file: &MappedFile, now: i64, text: &str) -> bool {
-        let text = cut(text);
-        if let Some(offset) = self.entries.get(text) {
-            file.i32_at(offset + OBSERVATION_COUNT).fetch_add(1, Ordering::AcqRel);
-            file.i64_at(offset + LAST_OBSERVATION).store(now, Ordering::Release);
-            return true;
-        }
-        let length = error_log::HEADER_LENGTH + text.len();
-        if length > self.free.len() {
-            return false;
-        }
-        let offset = self.free.start;
-        file.write(offset + error_log::HEADER_LENGTH, text.as_bytes());
-        file.i32_at(offset + OBSERVATION_COUNT).store(1, Ordering::Relaxed);
-        file.i64_at(offset + FIRST_OBSERVATION).store(now, Ordering::Relaxed);
-        file.i64_at(offset + LAST_OBSERVATION).store(now, Ordering::Relaxed);
-        // Last, because readers look for the length.
-        file.i32_at(offset + LENGTH).store(length as i32, Ordering::Release);
-        self.free.start = (offset + length).next_multiple_of(ALIGNMENT).min(self.free.end);
-        self.entries.insert(text.into(), offset);
-        true
-    }
-}
-
-fn cut(text: &str) -> &str {
-    let mut end = text.len().min(MAX_TEXT_LENGTH);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::{Read, Seek, Write};
-
-    use rusteron_core::cnc::error_log;
-
-    use super::*;
-
-    #[test]
-    fn distinct_errors_are_counted_until_full() {
-        let mut file = tempfile::tempfile().expect("a file");
-        file.write_all(&[0; 256]).expect("written");
-        let map = MappedFile::new(&file, 256).expect("mapped");
-        let mut log = ErrorLog::new(64..192);
-        assert!(log.record(&map, 10, "first"));
-        assert!(log.record(&map, 20, "second"));
-        assert!(log.record(&map, 30, "first"));
-        // The entries take 32 bytes each; 64 are left.
-        assert!(!log.record(&map, 40, &"x".repeat(41)));
-        assert!(log.record(&map, 50, &"y".repeat(40)));
-        assert!(!log.record(&map, 60, "z"));
-        assert!(log.record(&map, 70, "second"));
-        let mut bytes = Vec::new();
-        file.rewind().and_then(|()| file.read_to_end(&mut bytes)).expect("read");
-        assert!(bytes[192..].iter().all(|byte| *byte == 0));
-        let entries = error_log::entries(&bytes[64..192]);
-        let entries: Vec<_> = entries
-            .iter()
-            .map(|entry| {
-                let millis = entry.last_observation.duration_since(std::time::UNIX_EPOCH);
-                let millis = millis.expect("after 1970").as_millis();
-                (entry.text.as_str(), entry.observation_count, millis)
-            })
-            .collect();
-        assert_eq!(entries, [("first", 2, 30), ("second", 2, 70), (&"y".repeat(40), 1, 50)]);
-    }
-
-    #[test]
-    fn long_text_is_cut_between_characters() {
-        let text = "a".to_owned() + &"é".repeat(MAX_TEXT_LENGTH);
-        assert_eq!(cut(&text).len(), MAX_TEXT_LENGTH - 1);
-        assert_eq!(cut("short"), "short");
-    }
 }

@@ -26,7 +26,6 @@ mod context;
 mod core;
 mod counters;
 mod error;
-mod files;
 mod log;
 pub mod mark_file;
 mod network;

@@ -4,13 +4,13 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use rusteron_core::files;
 use rusteron_core::log_buffer::{BEGIN_FLAG, END_FLAG, HEADER_LENGTH, TYPE_DATA, TYPE_PAD, align};
 
 use crate::codec::recording_log::{
     RECORDING_LOG, RecordingLogEntry, RecordingLogEntryKind, parse_recording_log,
 };
 use crate::error::{ClusterError, ClusterErrorKind, Result};
-use crate::service::files;
 use crate::service::replay::recorder::Snapshot;
 
 /// The log that a member has recorded, and the snapshots of its services.

@@ -1,12 +1,12 @@
-//! Files that other processes use, too.
+//! A file that is mapped for reading and writing.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _};
-use std::path::Path;
+use std::fs::File;
+use std::io;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, Ordering};
 
 use memmap2::{MmapOptions, MmapRaw};
-use rusteron_core::ffi::ForkGuard;
+
+use crate::ffi::ForkGuard;
 
 /// The first bytes of a file, mapped for reading and writing. This process accesses them by atomic
 /// operations only.
@@ -17,7 +17,7 @@ use rusteron_core::ffi::ForkGuard;
 ///
 /// A forked child has memory of its own instead, full of zeros.
 #[derive(Debug)]
-pub(super) struct MappedFile {
+pub struct MappedFile {
     /// Dropped before the mapping.
     _fork_guard: ForkGuard,
     map: MmapRaw,
@@ -28,7 +28,7 @@ impl MappedFile {
     ///
     /// # Errors
     /// The file is shorter, or cannot be mapped.
-    pub(super) fn new(file: &File, length: usize) -> io::Result<Self> {
+    pub fn new(file: &File, length: usize) -> io::Result<Self> {
         if file.metadata()?.len() < length as u64 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -39,20 +39,29 @@ impl MappedFile {
     }
 
     /// The number at an offset, in the byte order of this machine, as Aeron's own files.
-    pub(super) fn i64_at(&self, offset: usize) -> &AtomicI64 {
+    ///
+    /// # Panics
+    /// The number is not aligned, or lies outside. Callers know their offsets.
+    pub fn i64_at(&self, offset: usize) -> &AtomicI64 {
         // SAFETY: `address` has checked that the bytes are mapped and aligned. The mapping lives as
         // long as the reference. All access to the mapping is atomic.
         unsafe { AtomicI64::from_ptr(self.address(offset)) }
     }
 
     /// Like [`i64_at`](Self::i64_at).
-    pub(super) fn i32_at(&self, offset: usize) -> &AtomicI32 {
+    ///
+    /// # Panics
+    /// As there.
+    pub fn i32_at(&self, offset: usize) -> &AtomicI32 {
         // SAFETY: as in `i64_at`.
         unsafe { AtomicI32::from_ptr(self.address(offset)) }
     }
 
     /// Writes bytes, in any order. A release store must follow, for those who look for it.
-    pub(super) fn write(&self, offset: usize, bytes: &[u8]) {
+    ///
+    /// # Panics
+    /// The bytes lie outside.
+    pub fn write(&self, offset: usize, bytes: &[u8]) {
         for (index, byte) in bytes.iter().enumerate() {
             // SAFETY: as in `i64_at`.
             let target = unsafe { AtomicU8::from_ptr(self.address(offset + index)) };
@@ -60,8 +69,6 @@ impl MappedFile {
         }
     }
 
-    /// # Panics
-    /// The `T` is not aligned, or lies outside. Callers know their offsets.
     fn address<T>(&self, offset: usize) -> *mut T {
         let is_within = offset.checked_add(size_of::<T>()).is_some_and(|end| end <= self.map.len());
         assert!(is_within, "{offset} of {} bytes", self.map.len());
@@ -70,25 +77,4 @@ impl MappedFile {
         assert!(address.is_aligned(), "{offset}");
         address
     }
-}
-
-/// Opens an existing file. A pipe in its place is an error: opening or reading one waits for a
-/// writer.
-///
-/// # Errors
-/// [`InvalidInput`](io::ErrorKind::InvalidInput) if the path names anything but a regular file;
-/// otherwise as for [`OpenOptions::open`].
-pub(super) fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
-    if fs::metadata(path)?.is_file() {
-        options.open(path)
-    } else {
-        Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
-    }
-}
-
-/// Returns the content of a file. Errors as for [`open`].
-pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open(path, OpenOptions::new().read(true))?.read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
