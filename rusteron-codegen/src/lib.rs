@@ -8,7 +8,8 @@
 //! - a list for programs that check and show environment variables;
 //! - the settings' tables in the documentation, and Python's stubs: files of the repository, compared by a test.
 //!
-//! A build script calls [`generate`]. The module that includes the result provides the names that the text uses:
+//! A build script calls [`generate`], or [`generate_plain`] for a context whose settings are plain fields, without C.
+//! The module that includes the result provides the names that the text uses. With C:
 //!
 //! - the context, with `fn as_ptr(&self) -> *mut aeron_..._context_t`, valid as long as the value lives, and for retained
 //!   texts `fn retain(&mut self, value: CString) -> *const c_char`, which keeps each until the C context is closed;
@@ -16,12 +17,16 @@
 //! - `Fallible`, whose `into_result` makes an error of a negative number, and `Result`;
 //! - of the standard library `c_int`, `CStr`, `Cow`, `Duration`, `Path`; and `IdleStrategyKind`.
 //!
+//! Without C: the context, with a field `values: Values`; `invalid`, which makes the error of a text, and `Result`; the
+//! enumerations and functions that the table names; `Duration`, `Path` and `PathBuf`.
+//!
 //! The compiler checks the types: a row with a wrong type does not compile, because the call of C does not.
 //! Tests find functions of a header that nothing wraps by the generated lists of functions.
 
 mod header;
 mod lists;
 mod methods;
+mod plain;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -43,25 +48,40 @@ pub use table::Table;
 /// All mistakes in the table; files that cannot be read or written; if this is no build script of a package that depends
 /// on `rusteron-sys` directly.
 pub fn generate(context: &str, prefix: &str, header: &str) -> Result<(), String> {
-    let table_path = Path::new("settings.txt");
+    let table = read_table("settings.txt", Table::parse)?;
     let header_path = find_header(header)?;
-    for path in [table_path, &*header_path] {
-        println!("cargo::rerun-if-changed={}", path.display());
-    }
-    let table = Table::parse(&read(table_path)?)
-        .map_err(|problems| format!("settings.txt:\n{problems}"))?;
+    println!("cargo::rerun-if-changed={}", header_path.display());
     let declared = header::declared(&read(&header_path)?);
     let (methods, wrapped) = methods::methods(&table, context, prefix);
     let crate_name = variable("CARGO_PKG_NAME")?.replace('-', "_");
-    let out = PathBuf::from(variable("OUT_DIR")?);
-    for (name, text) in [
-        ("settings.rs", methods + "\n" + &lists::macro_of_settings(&table, context, &crate_name)),
-        ("variables.rs", lists::settings(&table)),
-        ("coverage.rs", format!("(&{declared:?}, &{wrapped:?})\n")),
-    ] {
-        fs::write(out.join(name), text).map_err(|error| format!("{name}: {error}"))?;
-    }
-    Ok(())
+    let macros = lists::macro_of_settings(&table, context, &crate_name);
+    write("settings.rs", &(methods + "\n" + &macros))?;
+    write("variables.rs", &lists::settings(&table))?;
+    write("coverage.rs", &format!("(&{declared:?}, &{wrapped:?})\n"))
+}
+
+/// Writes what a table says about a context without C into a file of `OUT_DIR` that has the table's name and ends in
+/// `.rs`: the structure `Values`, the methods of the type `context`, and the static `SETTINGS`.
+///
+/// # Errors
+/// All mistakes in the table; files that cannot be read or written.
+pub fn generate_plain(context: &str, table: &str) -> Result<(), String> {
+    let text = plain::settings(&read_table(table, Table::parse_plain)?, context)?;
+    let name = Path::new(table).with_extension("rs");
+    write(&name.file_name().unwrap_or_default().to_string_lossy(), &text)
+}
+
+fn read_table(
+    name: &str,
+    parse: impl FnOnce(&str) -> Result<Table, String>,
+) -> Result<Table, String> {
+    println!("cargo::rerun-if-changed={name}");
+    parse(&read(Path::new(name))?).map_err(|problems| format!("{name}:\n{problems}"))
+}
+
+fn write(name: &str, text: &str) -> Result<(), String> {
+    let path = PathBuf::from(variable("OUT_DIR")?).join(name);
+    fs::write(path, text).map_err(|error| format!("{name}: {error}"))
 }
 
 fn find_header(name: &str) -> Result<PathBuf, String> {

@@ -76,16 +76,16 @@ fn names(setting: &Setting) -> Option<&str> {
     setting.names.as_deref().or(idle)
 }
 
-/// Returns the variant of `Format` that a variable has.
-fn format(setting: &Setting) -> String {
+/// Returns the `rusteron_core::settings::Format` of a variable.
+pub(crate) fn format(setting: &Setting) -> String {
     let (form, least, most) = match &setting.values {
         Some(values) => (&*values.form, &*values.least, &*values.most),
         None => ("", "", ""),
     };
     if let Some(table) = names(setting) {
-        let variant =
-            if setting.kind == Kind::Other("functions".into()) { "Functions" } else { "Function" };
-        return format!("Format::{variant}({table})");
+        let check =
+            if setting.kind == Kind::Other("functions".into()) { "functions" } else { "function" };
+        return format!("Format::Custom(|text| {check}({table}, text))");
     }
     if !setting.words.is_empty() {
         return format!("Format::Word(&{:?})", setting.words);
@@ -93,11 +93,12 @@ fn format(setting: &Setting) -> String {
     match &setting.kind {
         Kind::Flag => "Format::Flag".into(),
         Kind::Duration if setting.is_in_millis() => "Format::Milliseconds".into(),
-        Kind::Duration | Kind::OptionalDuration => {
-            format!(
-                "Format::Duration({})",
-                if least.is_empty() { "0".into() } else { nanos(least) }
-            )
+        Kind::Duration => {
+            let end = |text: &str, limit: &str| match text {
+                "" => limit.to_owned(),
+                duration => nanos(duration),
+            };
+            format!("Format::Duration({}..={})", end(least, "0"), end(most, "i64::MAX as u64"))
         }
         Kind::Number(ty) | Kind::Other(ty) if ty.starts_with(['i', 'u']) => {
             let end = |text: &str, limit| match text {
@@ -119,12 +120,9 @@ fn format(setting: &Setting) -> String {
         Kind::IdleArguments => {
             let strategy =
                 setting.variable.as_deref().unwrap_or_default().trim_end_matches("_INIT_ARGS");
-            format!("Format::IdleArguments({strategy:?})")
+            format!("Format::Custom(|text| idle_arguments({strategy:?}, text))")
         }
-        Kind::Other(name) => {
-            let (first, rest) = name.split_at(1);
-            format!("Format::{}{rest}", first.to_uppercase())
-        }
+        Kind::Other(name) => format!("Format::Custom({name})"),
         _ => "Format::Text".into(),
     }
 }
@@ -180,8 +178,8 @@ pub fn python_stub(table: &Table, class: &str) -> String {
         let ty = match &setting.kind {
             Kind::Flag => "bool".to_owned(),
             Kind::Size(_) | Kind::Number(_) => "int".to_owned(),
+            Kind::Duration if setting.is_optional => "Seconds | None".to_owned(),
             Kind::Duration => "Seconds".to_owned(),
-            Kind::OptionalDuration => "Seconds | None".to_owned(),
             Kind::IdleStrategy => "IdleStrategy".to_owned(),
             Kind::Enum(name) => name.clone(),
             _ => "str".to_owned(),

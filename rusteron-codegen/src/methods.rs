@@ -50,15 +50,15 @@ fn setter(setting: &Setting, function: &str) -> String {
         Kind::Size(ty) | Kind::Number(ty) | Kind::Other(ty) => (&**ty, String::new(), "value"),
         Kind::Enum(ty) => (&**ty, String::new(), "value.to_raw()"),
         Kind::IdleStrategy => ("IdleStrategyKind", String::new(), "value.as_c_str().as_ptr()"),
-        Kind::Duration => {
-            ("Duration", format!("let value = ffi::{convert}({c_name:?}, value)?;"), "value")
-        }
-        Kind::OptionalDuration => {
+        Kind::Duration if setting.is_optional => {
             let absent = "// An absent duration is AERON_NULL_VALUE, -1.\n        ";
             let text = format!(
                 "{absent}let value = value.map_or(Ok(u64::MAX), |value| ffi::{convert}({c_name:?}, value))?;"
             );
             ("Option<Duration>", text, "value")
+        }
+        Kind::Duration => {
+            ("Duration", format!("let value = ffi::{convert}({c_name:?}, value)?;"), "value")
         }
         Kind::Text { is_retained: true } => {
             let text = format!(
@@ -99,11 +99,11 @@ fn getter(setting: &Setting, function: &str) -> String {
         Kind::Size(ty) | Kind::Number(ty) | Kind::Other(ty) => (&**ty, "value".to_owned()),
         Kind::Enum(ty) => (&**ty, format!("{ty}::from_raw(value)")),
         // Some setters take an unsigned number whose getter returns a signed one.
-        Kind::Duration => ("Duration", format!("Duration::{from}(value as u64)")),
-        Kind::OptionalDuration => (
+        Kind::Duration if setting.is_optional => (
             "Option<Duration>",
             format!("(value as u64 != u64::MAX).then(|| Duration::{from}(value as u64))"),
         ),
+        Kind::Duration => ("Duration", format!("Duration::{from}(value as u64)")),
         Kind::Text { .. } | Kind::IdleArguments => {
             ("Cow<'_, str>", format!("// SAFETY: {VALID}\n        unsafe {{ ffi::lossy(value) }}"))
         }
@@ -131,12 +131,10 @@ fn documentation(setting: &Setting, function: &str, is_setter: bool) -> String {
     let mut blocks = vec![setting.text.clone()];
     match setting.kind {
         Kind::Size(_) => blocks.push("Unit: bytes.".to_owned()),
-        Kind::Duration | Kind::OptionalDuration if setting.is_in_millis() => {
+        Kind::Duration if setting.is_in_millis() => {
             blocks.push("Resolution: milliseconds; a fraction of one is rounded up.".to_owned());
         }
-        Kind::Duration | Kind::OptionalDuration => {
-            blocks.push("Resolution: nanoseconds.".to_owned())
-        }
+        Kind::Duration => blocks.push("Resolution: nanoseconds.".to_owned()),
         Kind::IdleArguments => {
             let strategy = format!("set_{}", name.trim_end_matches("_init_args"));
             blocks.push(format!(
@@ -162,7 +160,7 @@ fn documentation(setting: &Setting, function: &str, is_setter: bool) -> String {
     if !is_setter && !reading.is_empty() {
         blocks.push(reading.to_owned());
     }
-    if setting.kind == Kind::OptionalDuration {
+    if setting.is_optional {
         blocks.push("`None` means that it is not set.".to_owned());
     }
     blocks.extend(setting.default.as_ref().map(|value| format!("Default: `{value}`.")));
@@ -190,9 +188,7 @@ fn errors(kind: &Kind) -> &'static str {
             "If `value` contains a NUL, or Aeron refuses it."
         }
         Kind::Path => "If `value` is empty, contains a NUL or is longer than Aeron can hold.",
-        Kind::Duration | Kind::OptionalDuration => {
-            "If `value` is too long for C's integer, or Aeron refuses it."
-        }
+        Kind::Duration => "If `value` is too long for C's integer, or Aeron refuses it.",
         _ => "If Aeron refuses `value`.",
     }
 }

@@ -17,7 +17,13 @@
 /// The types are `flag`, `size` and `size u64` (bytes), `number i32` and the like, `duration` (of the unit in which the
 /// name ends, `_ns` or `_ms`), `optional duration`, `text copied` and `text retained` (C copies it or keeps the pointer;
 /// `text` for a variable without a setter), `path`, `idle strategy`, `idle arguments`, `enum Name`, and any other word for
-/// the format of a variable that has no generated methods. The attributes are:
+/// the format of a variable that has no generated methods.
+///
+/// The settings of a context [without C](crate::generate_plain) have Rust's names, `text` without a word, and `optional`
+/// before any type but `text`. An enumeration is `Copy`, and has the names of its variants in Rust as words; it and an
+/// idle strategy are parsed by `FromStr`, unless a function reads them.
+///
+/// The attributes are:
 ///
 /// - `default X`: the default, as the environment variable would have it;
 /// - `values A..B`, before that `power of two`, `power of two and N` or `multiple of N`: the values of the variable;
@@ -26,6 +32,7 @@
 /// - `name X`: the name in Rust, if it differs; `getter X`: the getter's in C, if it differs;
 /// - `by hand`: Rust's methods are written by hand; `setter by hand`: only the setter is;
 /// - `unread`: no program reads the variable;
+/// - `check F`, `read F`: without C, functions of the text that return its faults, or the value or the faults;
 /// - `not in Python`: Python has no keyword argument for the setting.
 #[derive(Debug)]
 pub struct Table(pub(crate) Vec<Setting>);
@@ -42,8 +49,14 @@ pub(crate) struct Setting {
     pub(crate) default: Option<String>,
     pub(crate) values: Option<Values>,
     pub(crate) is_checked: bool,
+    /// The setting may have no value.
+    pub(crate) is_optional: bool,
     pub(crate) words: Vec<String>,
     pub(crate) names: Option<String>,
+    /// The function that checks the text of a setting without C.
+    pub(crate) check: Option<String>,
+    /// The function that reads the text of a setting without C.
+    pub(crate) read: Option<String>,
     renamed: Option<String>,
     getter: Option<String>,
     pub(crate) by_hand: bool,
@@ -64,10 +77,8 @@ pub(crate) enum Kind {
     Size(String),
     /// `number i32`.
     Number(String),
-    /// `duration`: of the unit in which the name ends, `_ns` or `_ms`.
+    /// `duration`: of the unit in which the name ends, `_ns` or `_ms`. An absent one is -1 in C.
     Duration,
-    /// `optional duration`: -1 in C if it is absent.
-    OptionalDuration,
     /// `text copied`: C copies it. `text retained`: C keeps the pointer, and the context keeps the string until it is closed.
     Text {
         /// C keeps the pointer.
@@ -101,6 +112,18 @@ impl Table {
     /// # Errors
     /// All lines that do not have the form of a table, and settings that are described twice or not at all.
     pub fn parse(text: &str) -> Result<Self, String> {
+        Self::parse_lines(text, false)
+    }
+
+    /// Parses the table of a context without C.
+    ///
+    /// # Errors
+    /// As for [`parse`](Self::parse).
+    pub fn parse_plain(text: &str) -> Result<Self, String> {
+        Self::parse_lines(text, true)
+    }
+
+    fn parse_lines(text: &str, is_plain: bool) -> Result<Self, String> {
         let (mut settings, mut problems, mut heading) = (Vec::new(), Vec::new(), None);
         let mut lines = text.lines().enumerate().peekable();
         while let Some((number, line)) = lines.next() {
@@ -113,7 +136,7 @@ impl Table {
                 {
                     block.push(line.strip_prefix("  ").unwrap_or(line));
                 }
-                match Setting::parse(line, &block) {
+                match Setting::parse(line, &block, is_plain) {
                     Ok(setting) => settings.push(Setting { heading: heading.take(), ..setting }),
                     Err(problem) => problems.push(format!("line {}: {problem}", number + 1)),
                 }
@@ -138,7 +161,7 @@ impl Table {
 }
 
 impl Setting {
-    fn parse(head: &str, block: &[&str]) -> Result<Self, String> {
+    fn parse(head: &str, block: &[&str], is_plain: bool) -> Result<Self, String> {
         let given = |word: &str| (word != "-").then(|| word.to_owned());
         let (c_name, variable) = match *head.split(' ').collect::<Vec<_>>() {
             [name, variable] => (given(name), given(variable)),
@@ -146,10 +169,18 @@ impl Setting {
         };
         let [attributes, text @ ..] = block else { return Err(format!("{head}: no type")) };
         let mut attributes = attributes.split(", ");
-        let kind = Kind::parse(attributes.next().unwrap_or_default(), c_name.is_some())
+        let ty = attributes.next().unwrap_or_default();
+        let (is_optional, ty) = match ty.strip_prefix("optional ") {
+            Some(ty) => (true, ty),
+            None => (false, ty),
+        };
+        let kind = Kind::parse(ty, c_name.is_some(), is_plain)
             .map_err(|problem| format!("{head}: {problem}"))?;
+        if is_optional && !is_plain && kind != Kind::Duration {
+            return Err(format!("{head}: only a duration can be absent in C"));
+        }
         let text = text.join("\n").trim().to_owned();
-        let mut setting = Self { c_name, variable, kind, text, ..Self::default() };
+        let mut setting = Self { c_name, variable, kind, is_optional, text, ..Self::default() };
         for attribute in attributes {
             let (key, value) = attribute.split_once(' ').unwrap_or((attribute, ""));
             match (key, value) {
@@ -162,6 +193,8 @@ impl Setting {
                 ("name", value) => setting.renamed = Some(value.to_owned()),
                 ("getter", value) => setting.getter = Some(value.to_owned()),
                 ("names", value) => setting.names = Some(value.to_owned()),
+                ("check", value) if is_plain => setting.check = Some(value.to_owned()),
+                ("read", value) if is_plain => setting.read = Some(value.to_owned()),
                 ("words", value) => setting.words = value.split(' ').map(str::to_owned).collect(),
                 ("values", value) => setting.values = Some(Values::parse(value)?),
                 _ => return Err(format!("{head}: there is no attribute {attribute:?}")),
@@ -177,9 +210,7 @@ impl Setting {
     pub(crate) fn rust_name(&self) -> &str {
         let name = self.renamed.as_deref().or(self.c_name.as_deref()).unwrap_or_default();
         match self.kind {
-            Kind::Duration | Kind::OptionalDuration => {
-                name.trim_end_matches("_ns").trim_end_matches("_ms")
-            }
+            Kind::Duration => name.trim_end_matches("_ns").trim_end_matches("_ms"),
             _ => name,
         }
     }
@@ -200,17 +231,17 @@ impl Setting {
 }
 
 impl Kind {
-    fn parse(text: &str, has_setter: bool) -> Result<Self, String> {
+    fn parse(text: &str, has_setter: bool, is_plain: bool) -> Result<Self, String> {
         Ok(match text.split_once(' ').unwrap_or((text, "")) {
             ("flag", "") => Self::Flag,
             ("size", "") => Self::Size("usize".into()),
             ("size", ty) => Self::Size(ty.into()),
             ("number", ty) => Self::Number(ty.into()),
             ("duration", "") => Self::Duration,
-            ("optional", "duration") => Self::OptionalDuration,
             // Each setting says which: C would read a freed text if one that it keeps counted as copied.
             ("text", kept) => match (kept, has_setter) {
                 ("copied", true) | ("", false) => Self::Text { is_retained: false },
+                ("", true) if is_plain => Self::Text { is_retained: false },
                 ("retained", true) => Self::Text { is_retained: true },
                 (_, true) => {
                     return Err(format!("{text:?} must be `text copied` or `text retained`"));

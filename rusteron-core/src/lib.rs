@@ -18,7 +18,8 @@
 //! | `mark_file` | mark files of archive and cluster, with the feature `mark-file` |
 //! | [`panic`](mod@panic) | panics of user code, caught |
 //! | [`sbe`] | messages in SBE, made of tables |
-//! | [`scan`] | numbers, sizes, durations and flags, as C reads and writes them |
+//! | [`scan`] | numbers, sizes and durations, as C reads and writes them |
+//! | [`settings`] | texts and ranges of settings, and the settings of contexts without C |
 //! | [`threads`] | bounds that explain why a type stays on its thread |
 
 pub mod agent;
@@ -37,6 +38,7 @@ pub mod panic;
 mod properties;
 pub mod sbe;
 pub mod scan;
+pub mod settings;
 pub mod threads;
 mod version;
 

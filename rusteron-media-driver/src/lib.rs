@@ -70,6 +70,9 @@ mod launch;
 mod loss;
 mod media_driver;
 mod preset;
+#[cfg(feature = "binary")]
+#[doc(hidden)]
+pub mod program;
 mod segmentation_offload;
 mod settings;
 mod strategy;

@@ -25,8 +25,12 @@ fn read(path: &Path) -> String {
 }
 
 fn table(name: &str) -> Table {
-    let path = root().join(name).join("settings.txt");
-    Table::parse(&read(&path)).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    table_in(name, "settings.txt", Table::parse)
+}
+
+fn table_in(name: &str, file: &str, parse: fn(&str) -> Result<Table, String>) -> Table {
+    let path = root().join(name).join(file);
+    parse(&read(&path)).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// Compares a file with its generated text, or writes the file.
@@ -55,15 +59,19 @@ fn python_stubs() {
 fn page_of_settings() {
     let path = root().join("docs/operating/settings.md");
     let mut page = read(&path);
-    for (name, title) in [
-        ("rusteron-media-driver", "the media driver"),
-        ("rusteron-client", "the client"),
-        ("rusteron-archive", "the archive client"),
+    let plain = |name, file| table_in(name, file, Table::parse_plain);
+    for (table, title) in [
+        (table("rusteron-media-driver"), "the media driver"),
+        (table("rusteron-client"), "the client"),
+        (table("rusteron-archive"), "the archive client"),
+        (plain("rusteron-archive-server", "settings.txt"), "the archive server"),
+        (plain("rusteron-cluster", "settings/client.txt"), "the cluster client"),
+        (plain("rusteron-cluster", "settings/service.txt"), "the service container"),
     ] {
         let begin = format!("<!-- generated: settings of {title} -->\n");
         let (before, rest) = page.split_once(&begin).expect("the mark before the table");
         let (_, after) = rest.split_once("<!-- end -->").expect("the mark behind the table");
-        let text = markdown(&table(name));
+        let text = markdown(&table);
         page = format!("{before}{begin}{}\n<!-- end -->{after}", text.trim_end());
     }
     assert_is(&path, &page);
@@ -136,6 +144,9 @@ fn mistakes_are_reported_at_once() {
         let error = Table::parse(text).expect_err(problem);
         assert!(error.contains(problem), "{error}");
     }
+    let absent = Table::parse("name -\n  optional flag\n  Text.").expect_err("an absent flag");
+    assert!(absent.contains("only a duration can be absent in C"), "{absent}");
+    Table::parse_plain("name -\n  optional number i32\n  Text.").expect("plain");
     let error = Table::parse("a -\n\n\nb -\n  nothing, x").expect_err("two mistakes");
     assert_eq!(error.lines().count(), 2, "{error}");
     assert!(error.contains("line 4: "), "{error}");

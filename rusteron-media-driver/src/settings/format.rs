@@ -1,83 +1,9 @@
-//! The texts that the driver can read as the value of a setting.
-//!
-//! Aeron reads more: it takes `64kb` for `64k`, `truely` for `true` and, where it expects a number,
-//! `10s` for 10. Such texts are refused here, because they are probably mistakes.
+//! The texts of settings that only a driver has: functions of C, arguments of idle strategies, ports, events.
 
 use std::env;
-use std::fmt;
-use std::ops::RangeInclusive;
-use std::time::Duration;
 
 use rusteron_core::idle::IdleStrategyKind;
 use rusteron_core::scan;
-
-/// The form of a setting's value, and its range.
-#[derive(Debug)]
-pub(super) enum Format {
-    Flag,
-    /// Bytes, as a number or with k, m or g.
-    Size(Limit),
-    /// Nanoseconds from this minimum, as a number or with a unit.
-    Duration(u64),
-    /// A duration as a number without a unit.
-    Milliseconds,
-    /// A number as in C, which can be hexadecimal or octal.
-    Number(RangeInclusive<i128>),
-    Word(&'static [&'static str]),
-    /// The name of a function of Aeron or of a library.
-    Function(&'static [Names]),
-    /// Names of functions, separated by commas.
-    Functions(&'static [Names]),
-    /// Arguments of the idle strategy that this variable names.
-    IdleArguments(&'static str),
-    /// Two ports, separated by a space.
-    Ports,
-    /// Codes of the event log, separated by commas.
-    Events,
-    Text,
-}
-
-/// The permitted sizes of a setting, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Limit {
-    pub(super) min: u64,
-    pub(super) max: u64,
-    pub(super) form: Form,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    Any,
-    PowerOfTwo,
-    MultipleOf(u64),
-    /// A power of two, and the bytes of a trailer.
-    PowerOfTwoAnd(u64),
-}
-
-impl Limit {
-    fn admits(&self, size: u64) -> bool {
-        (self.min..=self.max).contains(&size)
-            && match self.form {
-                Form::Any => true,
-                Form::PowerOfTwo => size.is_power_of_two(),
-                Form::MultipleOf(step) => size % step == 0,
-                Form::PowerOfTwoAnd(trailer) => (size - trailer).is_power_of_two(),
-            }
-    }
-}
-
-/// Writes the sizes behind "must be" and "is not".
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.form {
-            Form::Any => f.write_str("a size")?,
-            Form::PowerOfTwo => f.write_str("a power of two")?,
-            Form::MultipleOf(step) => write!(f, "a multiple of {step}")?,
-            Form::PowerOfTwoAnd(trailer) => write!(f, "a power of two and {trailer} bytes")?,
-        }
-        write!(f, " from {} to {}", scan::format_size(self.min), scan::format_size(self.max))
-    }
-}
 
 /// A short name, and the name of the C function.
 type Names = (&'static str, &'static str);
@@ -125,72 +51,44 @@ const EVENTS: &[&str] = &[
     "SEND_NAK_MESSAGE",
 ];
 
-impl Format {
-    /// Checks a text.
-    ///
-    /// # Errors
-    /// The texts that are permitted, such as `must be true or false`.
-    pub(super) fn check(&self, text: &str) -> Result<(), String> {
-        let (is_valid, valid) = match self {
-            Self::Flag => {
-                let valid = ["true", "on", "1", "false", "off", "0"];
-                (valid.contains(&text), "true or false".into())
-            }
-            Self::Size(limit) => {
-                (scan::size(text).is_some_and(|bytes| limit.admits(bytes)), limit.to_string())
-            }
-            Self::Duration(min) => (
-                scan::duration(text).is_some_and(|duration| duration >= Duration::from_nanos(*min)),
-                format!(
-                    "a duration with ns, us, ms or s, {} or more",
-                    scan::format_duration(Duration::from_nanos(*min))
-                ),
-            ),
-            Self::Milliseconds => (
-                number(text).is_some_and(|millis| (0..=i64::MAX.into()).contains(&millis)),
-                "a number of milliseconds, such as 10000".into(),
-            ),
-            Self::Number(range) => (
-                number(text).is_some_and(|number| range.contains(&number)),
-                format!("an integer from {} to {}", range.start(), range.end()),
-            ),
-            Self::Word(words) => (words.contains(&text), list(words)),
-            Self::Function(names) => (is_function(names, text), functions(names)),
-            Self::Functions(names) => (
-                !text.is_empty() && text.split(',').all(|name| is_function(names, name)),
-                format!("a list, separated by commas, of {}", functions(names)),
-            ),
-            Self::IdleArguments(variable) => match strategy(variable).as_str() {
-                SLEEPING => {
-                    (scan::duration(text).is_some(), "a duration with ns, us, ms or s".into())
-                }
-                BACKOFF => (
-                    is_backoff(text),
-                    "spins, yields, and the shortest and the longest sleep, such as 10-20-1us-1ms"
-                        .into(),
-                ),
-                _ => return Ok(()),
-            },
-            Self::Ports => {
-                (are_ports(text), "the first and the last port, such as 20000 20100".into())
-            }
-            Self::Events => (
-                text.split(',').all(is_event),
-                "codes of the event log, separated by commas, such as admin or CMD_OUT_ERROR"
-                    .into(),
-            ),
-            Self::Text => return Ok(()),
-        };
-        if is_valid { Ok(()) } else { Err(format!("must be {valid}")) }
+/// Checks the name of a function of Aeron or of a library.
+pub(super) fn function(names: &[Names], text: &str) -> Result<(), String> {
+    must_be(is_function(names, text), || functions_of(names))
+}
+
+/// Checks names of functions, separated by commas.
+pub(super) fn functions(names: &[Names], text: &str) -> Result<(), String> {
+    let is_valid = !text.is_empty() && text.split(',').all(|name| is_function(names, name));
+    must_be(is_valid, || format!("a list, separated by commas, of {}", functions_of(names)))
+}
+
+/// Checks the arguments of the idle strategy that a variable names.
+pub(super) fn idle_arguments(variable: &str, text: &str) -> Result<(), String> {
+    match strategy(variable).as_str() {
+        SLEEPING => {
+            must_be(scan::duration(text).is_some(), || "a duration with ns, us, ms or s".into())
+        }
+        BACKOFF => must_be(is_backoff(text), || {
+            "spins, yields, and the shortest and the longest sleep, such as 10-20-1us-1ms".into()
+        }),
+        _ => Ok(()),
     }
 }
 
-pub(super) fn number(text: &str) -> Option<i128> {
-    if text.starts_with(|c: char| c.is_whitespace() || c == '+') {
-        return None;
-    }
-    let of_64_bits = || text.parse::<u64>().ok().filter(|_| !text.starts_with('0'));
-    scan::int64(text, 0).map(i128::from).or_else(|| of_64_bits().map(i128::from))
+/// Checks two ports, separated by a space.
+pub(super) fn ports(text: &str) -> Result<(), String> {
+    must_be(are_ports(text), || "the first and the last port, such as 20000 20100".into())
+}
+
+/// Checks codes of the event log, separated by commas.
+pub(super) fn events(text: &str) -> Result<(), String> {
+    must_be(text.split(',').all(is_event), || {
+        "codes of the event log, separated by commas, such as admin or CMD_OUT_ERROR".into()
+    })
+}
+
+fn must_be(is_valid: bool, valid: impl FnOnce() -> String) -> Result<(), String> {
+    if is_valid { Ok(()) } else { Err(format!("must be {}", valid())) }
 }
 
 /// Returns whether the driver can find a function by this name. Libraries can have any function.
@@ -200,17 +98,9 @@ fn is_function(names: &[Names], name: &str) -> bool {
     has_libraries || names.iter().any(|(short, function)| *short == name || *function == name)
 }
 
-fn functions(names: &[Names]) -> String {
+fn functions_of(names: &[Names]) -> String {
     let short: Vec<_> = names.iter().map(|names| names.0).collect();
     format!("{}, or a function of AERON_DRIVER_DYNAMIC_LIBRARIES", short.join(", "))
-}
-
-/// Writes `a, b or c`.
-fn list(words: &[&str]) -> String {
-    match words {
-        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
-        words => words.join(""),
-    }
 }
 
 /// Returns the C function of the idle strategy that a variable names.
@@ -264,53 +154,31 @@ mod tests {
 
     #[test]
     fn values_are_checked() {
-        let size = || Format::Size(Limit { min: 0, max: 1 << 30, form: Form::Any });
-        for (format, valid, invalid) in [
+        type Check = fn(&str) -> Result<(), String>;
+        let cases: [(Check, &[&str], &[&str]); 6] = [
             (
-                Format::Flag,
-                &["true", "on", "1", "false", "off", "0"][..],
-                &["", "yes", "TRUE", "truely"][..],
-            ),
-            (
-                size(),
-                &["0", "4096", "64k", "1M", "1g"],
-                &["", "k", "64kb", "-1", "2g", " 64k", "1.5m"],
-            ),
-            (
-                Format::Duration(1_000),
-                &["1000", "1us", "1000ns", "5MS", "10s", "9223372036s"],
-                &["", "9223372037s", "999", "1ns", "1sec", "5m", "1 s", "-1s", "1h"],
-            ),
-            (Format::Milliseconds, &["0", "10000"], &["", "10s", "-1", "9223372036854775808"]),
-            (
-                Format::Number(-1..=255),
-                &["-1", "0", "255", "0xff", "017", "0X1F"],
-                &["", "-2", "256", "08", "0x", "1k", "10s", "--1", "+1", "0x-1", "0x100"],
-            ),
-            (Format::Word(&["new", "classic"]), &["new"], &["", "New", "old"]),
-            (
-                Format::Function(IDLE_STRATEGIES),
+                |text| function(IDLE_STRATEGIES, text),
                 &["noop", "aeron_idle_strategy_noop"],
                 &["", "sleepy", "Noop"],
             ),
             (
-                Format::Functions(UdpInterceptor::FUNCTIONS),
+                |text| functions(UdpInterceptor::FUNCTIONS, text),
                 &["loss", "loss,fixed-loss"],
                 &["", "loss,", "gain"],
             ),
             (
-                Format::IdleArguments("AERON_SENDER_IDLE_STRATEGY"),
+                |text| idle_arguments("AERON_SENDER_IDLE_STRATEGY", text),
                 &["10-20-1us-1ms", "1-2-3-4"],
                 &["", "1ms", "1-2-3", "1-2-3-4ns", "a-2-3-4", "1-2-3-4-5"],
             ),
             (
-                Format::IdleArguments("AERON_DRIVER_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY"),
+                |text| idle_arguments("AERON_DRIVER_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY", text),
                 &["1ms"],
                 &["", "soon"],
             ),
-            (Format::Ports, &["20000 20100", "0 0"], &["", "1", "2 1", "1 65536", "1 2 3"]),
+            (ports, &["20000 20100", "0 0"], &["", "1", "2 1", "1 65536", "1 2 3"]),
             (
-                Format::Events,
+                events,
                 &[
                     "",
                     "all",
@@ -322,53 +190,15 @@ mod tests {
                 ],
                 &["ALL", "CMD_OUT_EROR", "0x0", "0", "200", "admin FRAME_IN"],
             ),
-            (Format::Text, &["", "anything"], &[]),
-        ] {
+        ];
+        for (check, valid, invalid) in cases {
             for text in valid {
-                assert_eq!(format.check(text), Ok(()), "{text:?}");
+                assert_eq!(check(text), Ok(()), "{text:?}");
             }
             for text in invalid {
-                let error = format.check(text).expect_err(text);
+                let error = check(text).expect_err(text);
                 assert!(error.starts_with("must be "), "{text:?}: {error}");
             }
-        }
-    }
-
-    #[test]
-    fn range_is_named() {
-        let error = |format: Format| format.check("?").expect_err("no value");
-        assert_eq!(error(Format::Flag), "must be true or false");
-        assert_eq!(
-            error(Format::Duration(1_000)),
-            "must be a duration with ns, us, ms or s, 1us or more"
-        );
-        assert_eq!(error(Format::Number(1..=256)), "must be an integer from 1 to 256");
-        assert_eq!(
-            error(Format::Size(Limit { min: 1 << 16, max: 1 << 30, form: Form::PowerOfTwo })),
-            "must be a power of two from 64k to 1g"
-        );
-        assert_eq!(error(Format::Word(&["a", "b", "c"])), "must be a, b or c");
-    }
-
-    #[test]
-    fn limits_are_written_and_checked() {
-        for (min, max, form, text, admitted, refused) in [
-            (1 << 16, 1 << 30, Form::PowerOfTwo, "a power of two from 64k to 1g", 1 << 16, 100),
-            (64, 65_504, Form::MultipleOf(32), "a multiple of 32 from 64 to 65504", 1408, 1400),
-            (1 << 20, 500 << 20, Form::Any, "a size from 1m to 500m", 1 << 20, (1 << 20) - 1),
-            (
-                (1 << 20) + 128,
-                i32::MAX as u64,
-                Form::PowerOfTwoAnd(128),
-                "a power of two and 128 bytes from 1048704 to 2147483647",
-                (2 << 20) + 128,
-                2 << 20,
-            ),
-        ] {
-            let limit = Limit { min, max, form };
-            assert_eq!(limit.to_string(), text);
-            assert!(limit.admits(admitted), "{text}");
-            assert!(!limit.admits(refused), "{text}");
         }
     }
 }

@@ -12,10 +12,14 @@ use std::time::Duration;
 
 use rusteron_core::ffi::{self, Fallible};
 use rusteron_core::idle::IdleStrategyKind;
+use rusteron_core::settings::{Form, Format, Limit};
 use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
-use self::format::{BINDINGS, Form, Format, IDLE_STRATEGIES, Limit, TERMINATION_VALIDATORS};
+use self::format::{
+    BINDINGS, IDLE_STRATEGIES, TERMINATION_VALIDATORS, events, function, functions, idle_arguments,
+    ports,
+};
 use self::text::{FromText, ToText};
 use crate::{
     CongestionControlStrategy, DriverContext, FlowControlStrategy, InferableBoolean, NameResolver,

@@ -7,8 +7,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use rusteron_core::idle::IdleStrategyKind;
-
 use rusteron_core::scan;
+use rusteron_core::settings::{flag, number, size};
 
 use super::format;
 use crate::{DirAccess, InferableBoolean, TermCleaning, ThreadNaming, ThreadingMode};
@@ -45,14 +45,6 @@ macro_rules! as_parsed {
     };
 }
 
-fn number<T: TryFrom<i128>>(text: &str) -> Option<T> {
-    format::number(text)?.try_into().ok()
-}
-
-fn size<T: TryFrom<u64>>(text: &str) -> Option<T> {
-    scan::size(text)?.try_into().ok()
-}
-
 fn name<T: FromStr>(text: &str) -> Option<T> {
     text.parse().ok()
 }
@@ -64,11 +56,7 @@ as_parsed! {
     i64: number;
     u64: size;
     usize: size;
-    bool: |text| match text {
-        "true" | "on" | "1" => Some(true),
-        "false" | "off" | "0" => Some(false),
-        _ => None,
-    };
+    bool: flag;
     Duration: scan::duration;
     Option<Duration>: |text| scan::duration(text).map(Some);
     IdleStrategyKind: format::idle_strategy;

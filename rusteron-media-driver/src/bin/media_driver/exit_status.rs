@@ -1,10 +1,5 @@
-//! Exit status of the program for a supervisor, with the numbers of sysexits.h.
+//! The exit statuses of the program, for its help text.
 
-use std::io;
-
-use rusteron_core::{Error, ErrorKind};
-
-/// For the help text.
 pub(crate) const HELP: &str = "Exit status:
    0  ended by SIGINT, SIGTERM, SIGHUP or a client's request
    1  any failure without a number of its own, such as one to end in good order
@@ -14,39 +9,13 @@ pub(crate) const HELP: &str = "Exit status:
   77  no permission
   78  a setting is wrong or, with --strict, unknown; or a file of properties cannot be read";
 
-pub(crate) const WRONG_SETTING: u8 = 78;
-
-pub(crate) fn of(error: &Error) -> u8 {
-    match error.kind() {
-        ErrorKind::StorageSpace => 73,
-        ErrorKind::ActiveDriver | ErrorKind::StaleDirectory => 75,
-        ErrorKind::Io(io::ErrorKind::PermissionDenied) => 77,
-        ErrorKind::IncompatibleDriver => 73,
-        ErrorKind::Io(kind) if is_of_directories(kind) => 73,
-        ErrorKind::InvalidArgument => WRONG_SETTING,
-        _ => 1,
-    }
-}
-
-/// Returns whether the operating system's error is about a directory or the path to it.
-fn is_of_directories(kind: io::ErrorKind) -> bool {
-    matches!(
-        kind,
-        io::ErrorKind::NotFound
-            | io::ErrorKind::AlreadyExists
-            | io::ErrorKind::NotADirectory
-            | io::ErrorKind::IsADirectory
-            | io::ErrorKind::DirectoryNotEmpty
-            | io::ErrorKind::ReadOnlyFilesystem
-            | io::ErrorKind::QuotaExceeded
-            | io::ErrorKind::ResourceBusy
-            // A directory that could be deleted only at the second attempt.
-            | io::ErrorKind::Interrupted
-    )
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io;
+
+    use rusteron_core::ErrorKind;
+    use rusteron_media_driver::program::exit_status::{WRONG_SETTING, of};
+
     use super::*;
 
     #[test]
@@ -68,7 +37,7 @@ mod tests {
             (ErrorKind::InvalidArgument, WRONG_SETTING),
         ];
         for (kind, status) in cases {
-            assert_eq!(of(&Error::new(kind, "")), status, "{kind:?}");
+            assert_eq!(of(kind), status, "{kind:?}");
         }
 
         // Success, and clap's refusal of a command line, come from no error.

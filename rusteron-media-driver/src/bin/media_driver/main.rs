@@ -13,42 +13,41 @@
 
 mod exit_status;
 mod options;
-mod problems;
 mod statistics;
 
-use std::env;
 use std::fmt::Display;
-use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser;
-use log::{LevelFilter, Log, Metadata, Record};
 use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::{Error, ErrorKind, Result};
-use rusteron_media_driver::{DriverContext, DriverInvoker, Setting, ThreadNaming};
+use rusteron_media_driver::program::exit_status::{WRONG_SETTING, of};
+use rusteron_media_driver::program::{self, KnownSettings, Problem, driver_configuration, print};
+use rusteron_media_driver::{DriverContext, DriverInvoker, ThreadNaming};
 
 use crate::options::Options;
-use crate::problems::Problem;
 use crate::statistics::Statistics;
 
+/// Beginnings of the names that Aeron's archive, its cluster and its Java programs read.
+const FOREIGN_PREFIXES: &[&str] = &["AERON_ARCHIVE_", "AERON_CLUSTER_", "AGRONA_"];
+
 fn main() -> ExitCode {
-    // There is no other logger yet.
-    if log::set_logger(&StandardError).is_ok() {
-        log::set_max_level(LevelFilter::Warn);
-    }
+    program::log_to_standard_error("media_driver");
     let options = Options::parse();
     // SAFETY: no other thread has been started yet.
     let (origins, errors) = unsafe { options.apply_to_environment() };
-    let problems = Problem::all(&origins);
+    let mut known = KnownSettings::new(FOREIGN_PREFIXES);
+    known.add_driver();
+    let problems = Problem::all(&origins, &known);
     errors.iter().for_each(print_error);
-    let are_refused = options.strict || options.check_config;
+    let are_refused = options.checks.strict || options.checks.check_config;
     if are_refused {
         problems.iter().for_each(print_error);
     }
     if !errors.is_empty() || are_refused && !problems.is_empty() {
-        return exit_status::WRONG_SETTING.into();
+        return WRONG_SETTING.into();
     }
-    let outcome = if options.check_config {
+    let outcome = if options.checks.check_config {
         // SAFETY: there is still no other thread.
         unsafe { check_config(&options) }
     } else {
@@ -58,7 +57,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             print_error(&error);
-            exit_status::of(&error).into()
+            of(error.kind()).into()
         }
     }
 }
@@ -68,61 +67,19 @@ fn main() -> ExitCode {
 /// # Safety
 /// There is no other thread.
 unsafe fn check_config(options: &Options) -> Result<ExitCode> {
-    // Making a context would open the file of the event log, and start a thread that writes it.
-    const EVENT_LOG: &str = "AERON_EVENT_LOG";
-    let events = env::var_os(EVENT_LOG);
     // SAFETY: the caller guarantees that there is no other thread.
-    unsafe { env::remove_var(EVENT_LOG) };
-    let context = DriverContext::new();
-    if let Some(events) = events {
-        // SAFETY: making a context has started no thread, without an event log.
-        unsafe { env::set_var(EVENT_LOG, events) };
-    }
-    let context = context?;
+    let context = unsafe { program::context_without_event_log() }?;
     context.check()?;
-    if options.print_config {
-        print_config(&context)?;
+    if options.checks.print_config {
+        program::print_configuration(&driver_configuration(&context))?;
     } else {
         print("the configuration is valid\n");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Describes the settings that the driver does not know or cannot read, a line each.
-fn warnings(problems: &[Problem], context: &DriverContext) -> Vec<String> {
-    let warning = |problem: &Problem| match problem.value_instead(context) {
-        None => format!("warning: {problem}\n"),
-        Some(instead) => format!("warning: {problem}; the driver takes {instead}\n"),
-    };
-    problems.iter().map(warning).collect()
-}
-
-/// Prints text to standard output. A closed pipe is no reason to end a driver.
-fn print(text: impl Display) {
-    let mut out = io::stdout().lock();
-    let _ = write!(out, "{text}").and_then(|()| out.flush());
-}
-
-/// Prints a line to standard error. A closed pipe is ignored as well.
 fn print_error(what: impl Display) {
-    let _ = writeln!(io::stderr(), "media_driver: {what}");
-}
-
-/// Prints the library's warnings and errors to standard error.
-struct StandardError;
-
-impl Log for StandardError {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.level() <= LevelFilter::Warn
-    }
-
-    fn log(&self, record: &Record<'_>) {
-        if self.enabled(record.metadata()) {
-            print_error(record.args());
-        }
-    }
-
-    fn flush(&self) {}
+    program::print_error("media_driver", what);
 }
 
 /// Launches the driver and runs its idle loop. Errors are of the launch.
@@ -134,13 +91,13 @@ fn run(options: &Options, problems: &[Problem]) -> Result<ExitCode> {
             if error.code() != 0 {
                 print_error(error);
             }
-            return Ok(exit_status::WRONG_SETTING.into());
+            return Ok(WRONG_SETTING.into());
         }
         context => context?,
     };
-    let warnings = warnings(problems, &context);
-    if options.print_config {
-        print_config(&context)?;
+    let warnings: Vec<_> = problems.iter().map(|problem| problem.warning(&context)).collect();
+    if options.checks.print_config {
+        program::print_configuration(&driver_configuration(&context))?;
         // Comments, because the output is a file of properties.
         warnings.iter().for_each(|warning| print(format_args!("# {warning}")));
         return Ok(ExitCode::SUCCESS);
@@ -148,7 +105,7 @@ fn run(options: &Options, problems: &[Problem]) -> Result<ExitCode> {
     let mut refused = problems.iter().filter(|problem| problem.is_fatal(&context)).peekable();
     if refused.peek().is_some() {
         refused.for_each(print_error);
-        return Ok(exit_status::WRONG_SETTING.into());
+        return Ok(WRONG_SETTING.into());
     }
     let shutdown = ShutdownSignal::on_interrupt()
         .map_err(|error| Error::new(ErrorKind::Other, format!("signal handler: {error}")))?;
@@ -177,26 +134,6 @@ fn run(options: &Options, problems: &[Problem]) -> Result<ExitCode> {
     }
     print(format_args!("media driver closed: {dir}\n"));
     Ok(ExitCode::SUCCESS)
-}
-
-/// Prints all settings as a file of properties, which gives a driver the same settings again. A setting that is not set
-/// and has no default is a comment.
-fn print_config(context: &DriverContext) -> Result<()> {
-    let line = |setting: &Setting| {
-        let name = setting.variable();
-        match setting.value(context) {
-            _ if !setting.is_read() => format!("# {name} is read by no part of the driver\n"),
-            Some(value) => format!("{name}={value}\n"),
-            None => format!("# {name} is not set\n"),
-        }
-    };
-    let text: String = Setting::all().iter().map(line).collect();
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Error::new(ErrorKind::Other, format!("standard output: {error}")))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Gives the main thread the name that its agent's own thread would have, if the operating system

@@ -10,12 +10,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{ArgAction, Parser};
+use rusteron_core::Error;
 use rusteron_core::idle::IdleStrategyKind;
-use rusteron_core::{Error, load_properties};
-use rusteron_media_driver::{DirAccess, Preset, Setting, TermCleaning, load_properties_from};
+use rusteron_media_driver::program::{Checks, Origins, Properties};
+use rusteron_media_driver::{DirAccess, Preset, Setting, TermCleaning};
 
 use crate::exit_status;
-use crate::problems::Origins;
 
 /// Runs Aeron's media driver until it is interrupted or terminated.
 ///
@@ -28,13 +28,8 @@ use crate::problems::Origins;
     after_help = exit_status::HELP
 )]
 pub(crate) struct Options {
-    /// Files of properties, such as `aeron.dir=/dev/shm/x`, one a line; also as file:// or http://
-    #[arg(value_name = "FILE")]
-    properties: Vec<String>,
-
-    /// Set a property
-    #[arg(short = 'D', value_name = "NAME=VALUE")]
-    define: Vec<String>,
+    #[command(flatten)]
+    properties: Properties,
 
     /// Settings to start from, which all others win over: low-latency, shared, embedded or
     /// throughput
@@ -88,20 +83,8 @@ pub(crate) struct Options {
     #[arg(long)]
     delete_on_start: bool,
 
-    /// Refuse to start, with exit status 78, if a setting is unknown or its value cannot be read.
-    /// Otherwise each is a line on standard output, and the driver takes another value
-    #[arg(long)]
-    pub(crate) strict: bool,
-
-    /// Check all settings, print every problem, and exit without starting a driver: with exit status 0
-    /// if all settings are valid, or else 78
-    #[arg(long)]
-    pub(crate) check_config: bool,
-
-    /// Print what all settings are, as properties, and exit. This is no check without --check-config:
-    /// a driver may refuse to start with what is printed
-    #[arg(long)]
-    pub(crate) print_config: bool,
+    #[command(flatten)]
+    pub(crate) checks: Checks,
 
     /// Print what happened every so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -119,21 +102,8 @@ impl Options {
     /// # Safety
     /// There is no other thread.
     pub(crate) unsafe fn apply_to_environment(&self) -> (Origins, Vec<Error>) {
-        let (mut origins, mut errors) = (Origins::new(), Vec::new());
-        for property in &self.define {
-            // SAFETY: the caller guarantees that there is no other thread.
-            if let Err(error) = unsafe { load_properties(property) } {
-                errors.push(error.with_line(&format!("-D {property}")));
-            }
-        }
-        origins.add("-D");
-        for location in &self.properties {
-            // SAFETY: the caller guarantees that there is no other thread.
-            if let Err(error) = unsafe { load_properties_from(location) } {
-                errors.push(error);
-            }
-            origins.add(&format!("{location}:"));
-        }
+        // SAFETY: the caller guarantees that there is no other thread.
+        let (origins, errors) = unsafe { self.properties.load() };
         let set = |name: &str, value: &OsStr| {
             // SAFETY: the caller guarantees that there is no other thread.
             unsafe { env::set_var(name, value) };

@@ -1,0 +1,72 @@
+//! The media driver of a program: its settings, and what it takes in place of those that it cannot read.
+
+use std::env;
+
+use rusteron_core::Result;
+
+use super::{KnownSettings, Problem, setting_line};
+use crate::{DriverContext, Setting};
+
+impl KnownSettings {
+    /// Adds the settings of the media driver.
+    pub fn add_driver(&mut self) {
+        for setting in Setting::all() {
+            self.add(setting.variable(), move |text| match setting.is_read() {
+                true => setting.check(text),
+                false => Err("read by no part of the driver".into()),
+            });
+        }
+    }
+}
+
+impl Problem {
+    /// Returns the value that the driver has in place of one that it cannot read, if the driver tells.
+    fn value_instead(&self, context: &DriverContext) -> Option<String> {
+        Setting::of(self.variable?)?.value_in_driver(context)
+    }
+
+    /// Returns whether a launch would refuse the value that the driver has instead.
+    pub fn is_fatal(&self, context: &DriverContext) -> bool {
+        let known = self.variable.and_then(Setting::of);
+        let instead = self.value_instead(context);
+        known.zip(instead).is_some_and(|(known, instead)| known.check(&instead).is_err())
+    }
+
+    /// Describes the problem on a line, with the value that the driver takes.
+    pub fn warning(&self, context: &DriverContext) -> String {
+        match self.value_instead(context) {
+            None => format!("warning: {self}\n"),
+            Some(instead) => format!("warning: {self}; the driver takes {instead}\n"),
+        }
+    }
+}
+
+/// Makes a context without opening the file of the event log, and without a thread that writes it.
+///
+/// # Errors
+/// As for [`DriverContext::new`].
+///
+/// # Safety
+/// There is no other thread.
+pub unsafe fn context_without_event_log() -> Result<DriverContext> {
+    const EVENT_LOG: &str = "AERON_EVENT_LOG";
+    let events = env::var_os(EVENT_LOG);
+    // SAFETY: the caller guarantees that there is no other thread.
+    unsafe { env::remove_var(EVENT_LOG) };
+    let context = DriverContext::new();
+    if let Some(events) = events {
+        // SAFETY: making a context has started no thread, without an event log.
+        unsafe { env::set_var(EVENT_LOG, events) };
+    }
+    context
+}
+
+/// Writes all settings as a file of properties, which gives a driver the same settings again. A setting that is not set
+/// and has no default is a comment.
+pub fn driver_configuration(context: &DriverContext) -> String {
+    let line = |setting: &Setting| match setting.is_read() {
+        true => setting_line(setting.variable(), setting.value(context)),
+        false => format!("# {} is read by no part of the driver\n", setting.variable()),
+    };
+    Setting::all().iter().map(line).collect()
+}

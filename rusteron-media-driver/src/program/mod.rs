@@ -1,0 +1,17 @@
+//! What programs with a media driver share: `media_driver`, and those of `rusteron-archive-server`.
+//!
+//! Properties of the command line and of files become environment variables, so that all settings enter a driver as
+//! they do in Aeron's own program. What no part of the program reads is a [`Problem`].
+//!
+//! This module is for rusteron's own programs, and may change in every release.
+
+mod driver;
+pub mod exit_status;
+mod output;
+mod problems;
+mod properties;
+
+pub use driver::{context_without_event_log, driver_configuration};
+pub use output::{log_to_standard_error, print, print_configuration, print_error, setting_line};
+pub use problems::{KnownSettings, Problem};
+pub use properties::{Checks, Origins, Properties};
