@@ -141,7 +141,6 @@ pub mod codec;
 mod error;
 #[cfg(feature = "service")]
 mod service;
-mod settings;
 mod stream;
 
 pub use client::{

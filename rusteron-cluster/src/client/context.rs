@@ -1,121 +1,115 @@
 //! The configuration of a cluster client.
 
+use std::ffi::OsString;
+use std::fmt::Display;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rusteron_client::{ChannelUri, IdleStrategyKind, Media, Parameter};
+use rusteron_client::{ChannelUri, ChannelUriError, IdleStrategyKind, Media, Parameter};
 use rusteron_core::CredentialsSupplier;
+use rusteron_core::settings::read_variables;
 
 use crate::client::endpoints::IngressEndpoints;
 use crate::error::{ClusterError, Result};
-use crate::settings::{duration, parsed, settings, stream_id, text};
 
 /// Maximum length of a client's name in bytes, as in Java.
 const MAX_CLIENT_NAME_LENGTH: usize = 100;
 
-/// Timeouts beyond this one would overflow the clock.
-const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
+/// The one setting that is no plain value.
+const INGRESS_ENDPOINTS: &str = "AERON_CLUSTER_INGRESS_ENDPOINTS";
 
-settings! {
-    /// The configuration of a cluster client: channels, streams, timeouts.
-    ///
-    /// [`new`](Self::new) returns Aeron's defaults, and [`from_env`](Self::from_env) the defaults with
-    /// the values of environment variables. Ingress channel and egress channel have no default.
-    ///
-    /// A setter refuses a value that is wrong by itself, and changes nothing then. Connecting
-    /// refuses channels that are missing or do not fit each other.
-    ///
-    /// ```
-    /// use rusteron_cluster::ClusterContext;
-    ///
-    /// # fn main() -> rusteron_cluster::Result<()> {
-    /// let mut context = ClusterContext::new();
-    /// context
-    ///     .set_ingress_channel("aeron:udp")?
-    ///     .set_ingress_endpoints("0=localhost:9002,1=localhost:9102,2=localhost:9202".parse()?)?
-    ///     .set_egress_channel("aeron:udp?endpoint=localhost:0")?;
-    /// assert_eq!(context.ingress_stream_id(), 101);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// Corresponds to `io.aeron.cluster.client.AeronCluster.Context`.
-    #[doc(alias("AeronCluster.Context", "AeronCluster.Configuration"))]
-    ClusterContext {
-        credentials: Arc<Mutex<dyn CredentialsSupplier>> = Arc::new(Mutex::new(NoCredentials));
+include!(concat!(env!("OUT_DIR"), "/client.rs"));
+
+/// The configuration of a cluster client: channels, streams, timeouts.
+///
+/// [`new`](Self::new) returns Aeron's defaults, and [`from_env`](Self::from_env) the defaults with
+/// the values of environment variables. Ingress channel and egress channel have no default.
+///
+/// A setter refuses a value that is wrong by itself, and changes nothing then. Connecting
+/// refuses channels that are missing or do not fit each other.
+///
+/// ```
+/// use rusteron_cluster::ClusterContext;
+///
+/// # fn main() -> rusteron_cluster::Result<()> {
+/// let mut context = ClusterContext::new();
+/// context
+///     .set_ingress_channel("aeron:udp")?
+///     .set_ingress_endpoints("0=localhost:9002,1=localhost:9102,2=localhost:9202".parse()?)?
+///     .set_egress_channel("aeron:udp?endpoint=localhost:0")?;
+/// assert_eq!(context.ingress_stream_id(), 101);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Corresponds to `io.aeron.cluster.client.AeronCluster.Context`.
+#[doc(alias("AeronCluster.Context", "AeronCluster.Configuration"))]
+#[derive(Clone)]
+pub struct ClusterContext {
+    values: Values,
+    ingress_endpoints: Option<IngressEndpoints>,
+    pub(crate) credentials: Arc<Mutex<dyn CredentialsSupplier>>,
+}
+
+impl ClusterContext {
+    /// Returns Aeron's defaults. Reads no environment variables.
+    pub fn new() -> Self {
+        Self {
+            values: Values::default(),
+            ingress_endpoints: None,
+            credentials: Arc::new(Mutex::new(NoCredentials)),
+        }
     }
 
-    /// Sets the channel to the cluster: UDP, multicast or IPC. Has no default.
+    /// Returns Aeron's defaults, changed by the environment variables that the setters name.
     ///
-    /// With [endpoints](Self::set_ingress_endpoints) of the members, `aeron:udp` is enough: each
-    /// member's endpoint is put in. IPC reaches a leader on the same media driver only, if the
-    /// cluster allows it.
-    set_ingress_channel, ingress_channel: text = String::new(),
-        "AERON_CLUSTER_INGRESS_CHANNEL" => text, check channel_syntax;
+    /// The names are those of Java's properties. Durations are written `500ms` or `5s`, or in
+    /// nanoseconds. An empty variable counts as absent. The media driver's directory comes from
+    /// `AERON_DIR`, as always. [`rusteron_client::load_properties`] sets variables from properties in
+    /// Java's format.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ClusterErrorKind::InvalidArgument) for variables that cannot be
+    /// parsed or are out of range, with name, value, and the accepted values.
+    pub fn from_env() -> Result<Self> {
+        Self::from_variables(|name| std::env::var_os(name))
+    }
 
-    /// Sets the stream id of the ingress. The default is 101.
-    set_ingress_stream_id, ingress_stream_id: value(i32) = 101,
-        "AERON_CLUSTER_INGRESS_STREAM_ID" => stream_id;
+    fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self> {
+        let mut context = Self::new();
+        read_variables(SETTINGS, &mut context, &variable).map_err(invalid)?;
+        if let Some(value) = variable(INGRESS_ENDPOINTS).filter(|value| !value.is_empty()) {
+            let text = value.to_string_lossy();
+            let faulty =
+                |error: &dyn Display| invalid(format!("{INGRESS_ENDPOINTS}={text}: {error}"));
+            let endpoints = text.parse().map_err(|error: ClusterError| faulty(&error))?;
+            context.set_ingress_endpoints(endpoints).map_err(|error| faulty(&error))?;
+        }
+        Ok(context)
+    }
 
     /// Sets the ingress endpoints of the members. The default is none: the ingress channel alone
     /// reaches the cluster, by multicast or IPC, or reaches a cluster of one member.
     ///
     /// Endpoints of some members are enough; a follower redirects the client to the leader.
-    set_ingress_endpoints, ingress_endpoints: optional(IngressEndpoints) = None,
-        "AERON_CLUSTER_INGRESS_ENDPOINTS" => |value| parsed(value).map(Some), check some_member;
-
-    /// Sets whether the ingress is an exclusive publication. The default is true. Sessions of one
-    /// client with a shared publication use one stream to the cluster.
-    set_is_ingress_exclusive, is_ingress_exclusive: value(bool) = true;
-
-    /// Sets the channel on which the client receives. Has no default.
     ///
-    /// The cluster publishes to this channel, so its endpoint has to be reachable from all members.
-    /// Port 0 lets the operating system choose a port. A UDP channel gets `rejoin=false`: an egress
-    /// that was lost must not continue with messages left out.
-    set_egress_channel, egress_channel: text = String::new(),
-        "AERON_CLUSTER_EGRESS_CHANNEL" => text, check channel_syntax;
-
-    /// Sets the stream id of the egress. The default is 102.
-    set_egress_stream_id, egress_stream_id: value(i32) = 102,
-        "AERON_CLUSTER_EGRESS_STREAM_ID" => stream_id;
-
-    /// Sets the time for connecting, and for the first accepted message to a new leader. The
-    /// default is 5 s. From 1 ns to a year.
-    set_message_timeout, message_timeout: value(Duration) = Duration::from_secs(5),
-        "AERON_CLUSTER_MESSAGE_TIMEOUT" => duration, check timeout;
-
-    /// Sets the time that a session waits for a new leader after it has lost the connection. From
-    /// 1 ns to a year.
+    /// Environment: `AERON_CLUSTER_INGRESS_ENDPOINTS`.
     ///
-    /// The default, `None`, is twice the leader's heartbeat timeout, as the leader reports it when
-    /// the client connects. Leaders before version 13 of the schema do not report it; the default
-    /// is then 20 s.
-    set_new_leader_timeout, new_leader_timeout: value(Option<Duration>) = None,
-        check optional_timeout;
+    /// # Errors
+    /// If there are no members.
+    pub fn set_ingress_endpoints(&mut self, value: IngressEndpoints) -> Result<&mut Self> {
+        if value.iter().count() == 0 {
+            return Err(invalid("ingress_endpoints: no members".to_owned()));
+        }
+        self.ingress_endpoints = Some(value);
+        Ok(self)
+    }
 
-    /// Sets the name that operators of the cluster see, at most 100 bytes of ASCII. The default is
-    /// empty.
-    set_client_name, client_name: text = String::new(),
-        "AERON_CLUSTER_CLIENT_NAME" => text, check name_of_client;
+    /// Returns the value that [`set_ingress_endpoints`](Self::set_ingress_endpoints) sets.
+    pub fn ingress_endpoints(&self) -> Option<&IngressEndpoints> {
+        self.ingress_endpoints.as_ref()
+    }
 
-    /// Sets how often polls of the egress send a keep-alive. The default, `None`, leaves
-    /// keep-alives to the application.
-    ///
-    /// A session without messages to the cluster closes after the cluster's session timeout, 10 s
-    /// by default. With automatic keep-alives, a poll also sends the first message to a new leader.
-    /// A poll then reads the clock. A client that does not poll sends no keep-alives. In a
-    /// [split](crate::ClusterClient::split) session,
-    /// [`Ingress::poll_state_changes`](crate::Ingress::poll_state_changes) sends them instead.
-    set_keep_alive_interval, keep_alive_interval: value(Option<Duration>) = None,
-        check optional_timeout;
-
-    /// Sets the idle strategy of [`ClusterClient::connect`](crate::ClusterClient::connect). The
-    /// default is to back off: to spin, then to yield, then to sleep up to a millisecond.
-    set_idle_strategy, idle_strategy: reference(IdleStrategyKind) = IdleStrategyKind::Backoff;
-}
-
-impl ClusterContext {
     /// Sets the supplier of the credentials for connecting. The default is no credentials. Clones
     /// of the context share the supplier, which serves one attempt to connect at a time. A panic of the supplier goes
     /// through to the caller of the poll that connects.
@@ -129,8 +123,8 @@ impl ClusterContext {
 
     /// Checks the channels, and returns them.
     pub(crate) fn conclude(&self) -> Result<Channels> {
-        let ingress = channel("ingress_channel", &self.ingress_channel)?;
-        let egress = channel("egress_channel", &self.egress_channel)?;
+        let ingress = channel("ingress_channel", self.ingress_channel())?;
+        let egress = channel("egress_channel", self.egress_channel())?;
         if let (Media::Ipc, Some(endpoints)) = (ingress.media(), &self.ingress_endpoints) {
             return Err(ClusterError::invalid(format!(
                 "ingress_endpoints={endpoints} with ingress_channel={ingress}: IPC has no endpoints"
@@ -143,7 +137,7 @@ impl ClusterContext {
         let egress = egress
             .and_then(|egress| egress.check_subscription().map(|()| egress))
             .map_err(|error| {
-                ClusterError::invalid(format!("egress_channel={}: {error}", self.egress_channel))
+                ClusterError::invalid(format!("egress_channel={}: {error}", self.egress_channel()))
             })?;
         Ok(Channels { ingress, egress })
     }
@@ -156,50 +150,48 @@ pub(crate) struct Channels {
     pub(crate) egress: ChannelUri,
 }
 
+/// As [`new`](ClusterContext::new).
+impl Default for ClusterContext {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn invalid(message: String) -> ClusterError {
+    ClusterError::invalid(message)
+}
+
 fn channel(name: &str, text: &str) -> Result<ChannelUri> {
     if text.is_empty() {
         return Err(ClusterError::invalid(format!("{name} is not set")));
     }
+    parse_channel(text).map_err(|error| ClusterError::invalid(format!("{name}={text}: {error}")))
+}
+
+fn parse_channel(text: &str) -> std::result::Result<ChannelUri, ChannelUriError> {
     // Java takes a channel without parameters, which gets the members' endpoints.
     let complete = if text == "aeron:udp" { "aeron:udp?" } else { text };
-    complete.parse().map_err(|error| ClusterError::invalid(format!("{name}={text}: {error}")))
+    complete.parse()
 }
 
 /// An empty text is a channel that is not set.
-fn channel_syntax(name: &str, text: &str) -> Result<()> {
-    if text.is_empty() { Ok(()) } else { channel(name, text).map(drop) }
-}
-
-fn some_member(name: &str, endpoints: &Option<IngressEndpoints>) -> Result<()> {
-    match endpoints {
-        Some(endpoints) if endpoints.iter().count() == 0 => {
-            Err(ClusterError::invalid(format!("{name}: no members")))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn name_of_client(name: &str, text: &str) -> Result<()> {
-    if text.len() <= MAX_CLIENT_NAME_LENGTH && text.is_ascii() {
+fn channel_syntax(text: &str) -> std::result::Result<(), String> {
+    if text.is_empty() {
         return Ok(());
     }
-    Err(ClusterError::invalid(format!(
-        "{name}={text:?}: at most {MAX_CLIENT_NAME_LENGTH} bytes of ASCII"
-    )))
+    parse_channel(text).map(drop).map_err(|error| error.to_string())
 }
 
-fn timeout(name: &str, value: &Duration) -> Result<()> {
-    if !value.is_zero() && *value <= MAX_TIMEOUT {
+fn name_of_client(text: &str) -> std::result::Result<(), String> {
+    if text.len() <= MAX_CLIENT_NAME_LENGTH && text.is_ascii() && !text.contains('\0') {
         return Ok(());
     }
-    Err(ClusterError::invalid(format!("{name}={value:?}: from 1 ns to a year")))
+    Err(format!("must be at most {MAX_CLIENT_NAME_LENGTH} bytes of ASCII"))
 }
 
-fn optional_timeout(name: &str, value: &Option<Duration>) -> Result<()> {
-    value.as_ref().map_or(Ok(()), |value| timeout(name, value))
-}
-
-rusteron_core::impl_debug!(ClusterContext: ingress_channel, ingress_endpoints, egress_channel);
+rusteron_core::impl_debug!(
+    ClusterContext: ingress_channel(), ingress_endpoints, egress_channel()
+);
 
 /// Supplies empty credentials.
 pub(crate) struct NoCredentials;
@@ -242,7 +234,11 @@ mod tests {
             ("AERON_CLUSTER_MESSAGE_TIMEOUT", "250ms"),
             ("AERON_CLUSTER_CLIENT_NAME", "orders"),
         ];
-        assert_eq!(variables.map(|x| x.0), ClusterContext::VARIABLES);
+        let mut names: Vec<_> = SETTINGS.iter().map(|setting| setting.variable()).collect();
+        names.push(INGRESS_ENDPOINTS);
+        assert!(variables.iter().all(|(name, _)| names.contains(name)));
+        names.retain(|name| !name.is_empty());
+        assert_eq!(names.len(), variables.len());
         let find = |name: &str| variables.iter().find(|x| x.0 == name).map(|x| x.1.into());
         let context = ClusterContext::from_variables(find).unwrap();
         assert_eq!(context.ingress_channel(), "aeron:udp?term-length=64k");
@@ -278,7 +274,7 @@ mod tests {
             (|x| x.set_egress_channel(""), "egress_channel is not set"),
             (|x| x.set_ingress_channel("udp"), "ingress_channel=udp: "),
             (|x| x.set_ingress_channel("aeron:ipc"), "IPC has no endpoints"),
-            (|x| x.set_client_name("é"), "client_name=\"é\": at most 100 bytes"),
+            (|x| x.set_client_name("é"), "client_name=é: must be at most 100 bytes"),
             (|x| x.set_client_name("x".repeat(101)), "at most 100 bytes"),
             (|x| x.set_message_timeout(Duration::ZERO), "message_timeout=0ns"),
             (|x| x.set_new_leader_timeout(Some(Duration::MAX)), "new_leader_timeout="),
