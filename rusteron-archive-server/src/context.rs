@@ -187,7 +187,8 @@ impl ArchiveServerContext {
         }
         if self.local_control_channel().is_empty() {
             problems.push(
-                "local_control_channel (AERON_ARCHIVE_LOCAL_CONTROL_CHANNEL): is not set".to_owned(),
+                "local_control_channel (AERON_ARCHIVE_LOCAL_CONTROL_CHANNEL): is not set"
+                    .to_owned(),
             );
         }
         if self.recording_events_enabled() && self.recording_events_channel().is_empty() {

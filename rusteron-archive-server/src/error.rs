@@ -131,7 +131,10 @@ mod tests {
         let error = ServerError::invalid("archive_id=x: must be an integer");
         assert_eq!(error.to_string(), "invalid argument: archive_id=x: must be an integer");
         assert_eq!(format!("{error:?}"), error.to_string());
-        assert_eq!(ServerError::new(ServerErrorKind::ActiveArchive, "").to_string(), "active archive");
+        assert_eq!(
+            ServerError::new(ServerErrorKind::ActiveArchive, "").to_string(),
+            "active archive"
+        );
         assert_eq!(size_of::<ServerError>(), size_of::<usize>());
     }
 

@@ -89,7 +89,9 @@ impl fmt::Display for Checksum {
 pub(crate) fn driver_value(variable: &str, value: &str) -> Result<Option<&'static str>, String> {
     let classes = match variable {
         "AERON_DRIVER_TERMINATION_VALIDATOR" => TERMINATION_VALIDATORS,
-        "AERON_UNICAST_FLOWCONTROL_SUPPLIER" | "AERON_MULTICAST_FLOWCONTROL_SUPPLIER" => FLOW_CONTROL,
+        "AERON_UNICAST_FLOWCONTROL_SUPPLIER" | "AERON_MULTICAST_FLOWCONTROL_SUPPLIER" => {
+            FLOW_CONTROL
+        }
         "AERON_CONGESTIONCONTROL_SUPPLIER" => CONGESTION_CONTROL,
         _ if variable.ends_with("_IDLE_STRATEGY") => {
             return match find(IDLE_STRATEGIES, value) {
@@ -124,7 +126,8 @@ mod tests {
         for kind in IdleStrategyKind::ALL {
             assert_eq!(idle_strategy(kind.name()), Ok(kind));
         }
-        let class = |name: &str| idle_strategy(&format!("org.agrona.concurrent.{name}IdleStrategy"));
+        let class =
+            |name: &str| idle_strategy(&format!("org.agrona.concurrent.{name}IdleStrategy"));
         for (name, kind) in [
             ("BusySpin", IdleStrategyKind::BusySpin),
             ("Yielding", IdleStrategyKind::Yielding),
@@ -144,8 +147,14 @@ mod tests {
     #[test]
     fn checksums_have_names_and_classes() {
         for (names, checksum_of_names) in [
-            (["CRC-32", "io.aeron.archive.checksum.Crc32", "org.agrona.checksum.Crc32"], Checksum::Crc32),
-            (["CRC-32C", "io.aeron.archive.checksum.Crc32c", "org.agrona.checksum.Crc32c"], Checksum::Crc32c),
+            (
+                ["CRC-32", "io.aeron.archive.checksum.Crc32", "org.agrona.checksum.Crc32"],
+                Checksum::Crc32,
+            ),
+            (
+                ["CRC-32C", "io.aeron.archive.checksum.Crc32c", "org.agrona.checksum.Crc32c"],
+                Checksum::Crc32c,
+            ),
         ] {
             for name in names {
                 assert_eq!(checksum(name), Ok(checksum_of_names), "{name}");

@@ -152,7 +152,10 @@ fn setters_refuse_what_variables_refuse() {
         (|x| x.set_file_io_max_length(1 << 31), "file_io_max_length=2147483648: must be"),
         (|x| x.set_file_sync_level(3), "file_sync_level=3: must be an integer from 0 to 2"),
         (|x| x.set_catalog_file_sync_level(3), "catalog_file_sync_level=3: must be"),
-        (|x| x.set_catalog_capacity(1 << 31), "catalog_capacity=2147483648: must be a size from 32"),
+        (
+            |x| x.set_catalog_capacity(1 << 31),
+            "catalog_capacity=2147483648: must be a size from 32",
+        ),
         (|x| x.set_low_storage_space_threshold(u64::MAX), "low_storage_space_threshold=18446744"),
         (|x| x.set_error_buffer_length(0), "error_buffer_length=0: must be a size from 1m"),
         (|x| x.set_control_channel("aeron:ipc"), "control_channel=aeron:ipc: must begin with"),
@@ -163,7 +166,10 @@ fn setters_refuse_what_variables_refuse() {
         (|x| x.set_control_term_buffer_length(1), "control_term_buffer_length=1: must be"),
         (|x| x.set_control_mtu_length(100), "control_mtu_length=100: must be a multiple of 32"),
         (|x| x.set_connect_timeout(Duration::ZERO), "connect_timeout=0ns: must be a duration"),
-        (|x| x.set_connect_timeout(Duration::MAX), "connect_timeout=18446744073709551615999999999ns"),
+        (
+            |x| x.set_connect_timeout(Duration::MAX),
+            "connect_timeout=18446744073709551615999999999ns",
+        ),
         (
             |x| x.set_session_liveness_check_interval(Duration::ZERO),
             "session_liveness_check_interval=0ns: must be",
@@ -193,8 +199,7 @@ fn setters_refuse_what_variables_refuse() {
 
 #[test]
 fn drivers_settings_are_defaults() {
-    let variables =
-        [("AERON_MTU_LENGTH", "8k"), ("AERON_PUBLICATION_LINGER_TIMEOUT", "2s")];
+    let variables = [("AERON_MTU_LENGTH", "8k"), ("AERON_PUBLICATION_LINGER_TIMEOUT", "2s")];
     let context = from(&variables.into()).expect("valid");
     assert_eq!(context.control_mtu_length(), 8192);
     assert_eq!(context.replay_linger_timeout(), Duration::from_secs(2));

@@ -1,9 +1,7 @@
 //! Exit status of the programs for a supervisor, with the numbers of sysexits.h.
 
 use rusteron_client::ErrorKind;
-use rusteron_media_driver::program::exit_status::{
-    self, CANNOT_CREATE, TRY_AGAIN, WRONG_SETTING,
-};
+use rusteron_media_driver::program::exit_status::{self, CANNOT_CREATE, TRY_AGAIN, WRONG_SETTING};
 
 use crate::error::ServerErrorKind;
 
@@ -64,7 +62,8 @@ mod tests {
             assert_eq!(of(kind), status, "{kind:?}");
         }
         // Success, and clap's refusal of a command line, come from no error.
-        let mut given: Vec<u8> = cases.map(|(_, status)| status).into_iter().chain([0, 2]).collect();
+        let mut given: Vec<u8> =
+            cases.map(|(_, status)| status).into_iter().chain([0, 2]).collect();
         given.sort_unstable();
         given.dedup();
         let first_words = HELP.lines().skip(1).filter_map(|line| line.split_whitespace().next());

@@ -20,7 +20,8 @@ use rusteron_client::IdleStrategy;
 use rusteron_core::agent::ShutdownSignal;
 use rusteron_media_driver::program::exit_status::WRONG_SETTING;
 use rusteron_media_driver::program::{
-    self, KnownSettings, Problem, context_without_event_log, driver_configuration, print, setting_line,
+    self, KnownSettings, Problem, context_without_event_log, driver_configuration, print,
+    setting_line,
 };
 use rusteron_media_driver::{DriverContext, MediaDriver, Setting, ThreadingMode};
 
@@ -151,26 +152,23 @@ impl Program {
 
     /// Launches driver and archive, and waits for the end of the process.
     fn run(&self, problems: &[Problem]) -> Result<ExitCode> {
-        let mut context = ArchiveServerContext::from_env()?;
+        let context = ArchiveServerContext::from_env()?;
         context.check()?;
         let shutdown = ShutdownSignal::on_interrupt()
             .map_err(|error| ServerError::io("the handler of signals", &error))?;
-        let mut driver = None;
-        let mut lines = Vec::new();
-        if self.has_driver {
-            let driver_context = self.driver_context(problems, &shutdown)?;
-            lines.extend(warnings(problems, Some(&driver_context)));
-            let driver = driver.insert(MediaDriver::launch(driver_context)?);
-            context.set_aeron_dir(driver.aeron_dir())?;
-        } else {
-            lines.extend(warnings(problems, None));
-        }
-        let dir = context.archive_dir().display().to_string();
         let mode = context.threading_mode();
         let mut idle = context.idle_strategy().new_strategy();
-        let mut server = ArchiveServer::launch(context)?;
+        let (mut server, warnings) = if self.has_driver {
+            let driver_context = self.driver_context(problems, &shutdown)?;
+            let warnings: Vec<_> = warnings(problems, Some(&driver_context)).collect();
+            let driver = MediaDriver::launch(driver_context)?;
+            (ArchiveServer::launch_with_driver(driver, context)?, warnings)
+        } else {
+            (ArchiveServer::launch(context)?, warnings(problems, None).collect())
+        };
+        let dir = server.archive_dir().display().to_string();
         print(format_args!("archive ready: {dir}\n"));
-        lines.iter().for_each(print);
+        warnings.iter().for_each(print);
         while !shutdown.is_signalled() && !server.has_ended() {
             match mode {
                 ArchiveThreadingMode::Invoker => {
@@ -181,14 +179,17 @@ impl Program {
             }
         }
         server.close()?;
-        driver.map_or(Ok(()), MediaDriver::close)?;
         print(format_args!("archive closed: {dir}\n"));
         Ok(ExitCode::SUCCESS)
     }
 
     /// Makes the driver's context. `shutdown` is given when a client asks for the end, if the validator that the
     /// settings name agrees.
-    fn driver_context(&self, problems: &[Problem], shutdown: &ShutdownSignal) -> Result<DriverContext> {
+    fn driver_context(
+        &self,
+        problems: &[Problem],
+        shutdown: &ShutdownSignal,
+    ) -> Result<DriverContext> {
         let mut context = DriverContext::new().inspect_err(|_| {
             // For some values, C fails without a text.
             problems.iter().for_each(|problem| self.print_error(problem));

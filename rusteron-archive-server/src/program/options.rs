@@ -153,7 +153,9 @@ mod tests {
     #[test]
     fn help_is_of_the_program() {
         let about = |command: clap::Command| command.get_about().map(ToString::to_string);
-        assert!(about(Archive::command()).expect("a text").contains("on the media driver of another"));
+        assert!(
+            about(Archive::command()).expect("a text").contains("on the media driver of another")
+        );
         let text = about(ArchivingMediaDriver::command()).expect("a text");
         assert!(text.contains("media driver with an archive"), "{text}");
     }

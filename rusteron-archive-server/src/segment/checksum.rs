@@ -3,7 +3,7 @@
 /// An algorithm. A recorded frame has the checksum of its payload, aligned to 32 bytes, in place of the session id; a
 /// catalog entry has that of its descriptor in its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Checksum {
+pub enum Checksum {
     /// CRC-32 as in zip files: ISO-HDLC.
     Crc32,
     /// CRC-32C: Castagnoli.

@@ -155,7 +155,14 @@ fn settings_that_do_not_fit_are_refused() {
     for (arguments, text) in [
         (&["-Daeron.archive.id=1"][..], "control_channel (AERON_ARCHIVE_CONTROL_CHANNEL): is not"),
         (&[CONTROL, "-Daeron.archive.file.sync.level=1"], "catalog_file_sync_level=0"),
-        (&["--control-channel", "aeron:udp?endpoint=a:1", "-Daeron.archive.recording.events.enabled=true"], "recording_events_channel"),
+        (
+            &[
+                "--control-channel",
+                "aeron:udp?endpoint=a:1",
+                "-Daeron.archive.recording.events.enabled=true",
+            ],
+            "recording_events_channel",
+        ),
     ] {
         let finished = refused(command(ARCHIVE, arguments), "--check-config");
         assert!(finished.stderr.starts_with("archive: invalid argument: "), "{}", finished.stderr);
@@ -180,7 +187,8 @@ fn unknown_settings_are_warnings_or_errors() {
         }
     }
     // Of other programs.
-    let mut program = command(ARCHIVE, [CONTROL, "-Djava.net.preferIPv4Stack=true", "--check-config"]);
+    let mut program =
+        command(ARCHIVE, [CONTROL, "-Djava.net.preferIPv4Stack=true", "--check-config"]);
     program.env("AERON_CLUSTER_ID", "1").env("AERON_TERM_BUFFER_LENGTH", "x");
     succeed(program);
 }
@@ -203,11 +211,14 @@ fn sigterm_ends_in_order() {
     for mode in ["DEDICATED", "SHARED", "INVOKER"] {
         let home = memory_dir("rusteron-archive-program-").expect("a directory");
         let dir = |name: &str| home.path().join(name);
-        let mut program = command(WITH_DRIVER, [
-            "-Daeron.threading.mode=SHARED",
-            "-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:0",
-            "-Daeron.dir.delete.on.shutdown=true",
-        ]);
+        let mut program = command(
+            WITH_DRIVER,
+            [
+                "-Daeron.threading.mode=SHARED",
+                "-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:0",
+                "-Daeron.dir.delete.on.shutdown=true",
+            ],
+        );
         program
             .arg(format!("-Daeron.archive.threading.mode={mode}"))
             .arg(format!("-Daeron.dir={}", dir("driver").display()))
