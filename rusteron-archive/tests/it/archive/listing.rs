@@ -3,7 +3,7 @@
 use rusteron_archive::{
     Archive, ArchiveErrorKind, RecordingDescriptor, ReplayParams, SourceLocation,
 };
-use rusteron_test_support::archive::{JavaArchive, record};
+use rusteron_test_support::archive::{JavaArchive, Options, record};
 use rusteron_test_support::await_that;
 
 const SEGMENT: i64 = 128 * 1024;
@@ -67,7 +67,10 @@ fn list_and_find() {
 
 #[test]
 fn more_than_a_page() {
-    let Some(java) = JavaArchive::launch() else { return };
+    // Archives of Aeron 1.54 count subscriptions as well as recordings.
+    let properties = vec!["aeron.archive.max.concurrent.recordings=300".to_owned()];
+    let options = Options { properties, ..Options::default() };
+    let Some(java) = JavaArchive::launch_with(options) else { return };
     let archive = java.connect();
     // A subscription without a publisher: no recordings, but pages all the same.
     for stream_id in 0..300 {

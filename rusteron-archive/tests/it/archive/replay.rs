@@ -214,9 +214,11 @@ fn response_channel_token() {
             let (java, aeron) = (&java, &aeron);
             scope.spawn(move || {
                 let archive = Archive::connect(aeron, java.udp_context()).expect("a session");
-                let port = rusteron_test_support::free_port();
-                let channel = format!("aeron:udp?control-mode=response|control=localhost:{port}");
                 for params in [recorded(), recorded().replay_token(recording_id + 4711)] {
+                    // One of its own: the driver may still be closing the socket of the one before.
+                    let port = rusteron_test_support::free_port();
+                    let channel =
+                        format!("aeron:udp?control-mode=response|control=localhost:{port}");
                     let mut subscription = archive
                         .replay(recording_id, &channel, REPLAY_STREAM, params)
                         .expect("a replay");
