@@ -66,7 +66,7 @@ pub struct ArchiveServer {
     #[cfg(feature = "driver")]
     driver: Option<MediaDriver>,
     #[cfg(feature = "driver")]
-    own_dir: Option<OwnDir>,
+    _own_dir: Option<OwnDir>,
 }
 
 enum Agents {
@@ -117,7 +117,7 @@ impl ArchiveServer {
             #[cfg(feature = "driver")]
             driver: None,
             #[cfg(feature = "driver")]
-            own_dir: None,
+            _own_dir: None,
         })
     }
 
@@ -151,7 +151,7 @@ impl ArchiveServer {
             .set_control_channel_enabled(false)?
             .set_threading_mode(ArchiveThreadingMode::Shared)?;
         let mut server = Self::launch_with_driver(MediaDriver::launch_embedded()?, context)?;
-        server.own_dir = Some(own_dir);
+        server._own_dir = Some(own_dir);
         Ok(server)
     }
 

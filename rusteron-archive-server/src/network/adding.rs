@@ -13,9 +13,11 @@ use crate::counters::CounterLayout;
 /// A resource that is being added, again and again while the media driver is temporarily unable: for a while after a
 /// stream has ended, its sockets are still closing.
 pub(crate) struct Adding<R: Resource> {
-    begin: Box<dyn Fn(&Aeron) -> Result<Registration<R>> + Send>,
+    begin: Box<Begin<R>>,
     registration: Option<Registration<R>>,
 }
+
+type Begin<R> = dyn Fn(&Aeron) -> Result<Registration<R>> + Send;
 
 impl<R: Resource> Adding<R> {
     /// `begin` is called by [`poll`](Self::poll), once or more.
@@ -129,7 +131,8 @@ mod tests {
             .and_then(|context| context.set_use_conductor_agent_invoker(true))
             .expect("settings");
         let aeron = Aeron::connect(context).expect("a client");
-        let counters = await_all(&aeron, [0, 1, 2, 3].map(|number| Adding::counter(layout(number))));
+        let counters =
+            await_all(&aeron, [0, 1, 2, 3].map(|number| Adding::counter(layout(number))));
         for (number, counter) in counters.expect("counters").iter().enumerate() {
             let label = aeron.counters_reader().label(counter.counter_id());
             assert_eq!(label, Some(number.to_string()));

@@ -39,8 +39,9 @@ pub(crate) fn connect(
     let aeron = Aeron::connect(context)?;
     if layouts.find_errors(&aeron.counters_reader()).is_some() {
         let dir = aeron.context().dir().display();
-        let text =
-            format!("found existing archive for archiveId={archive_id} on the media driver in {dir}");
+        let text = format!(
+            "found existing archive for archiveId={archive_id} on the media driver in {dir}"
+        );
         return Err(ServerError::new(ServerErrorKind::ActiveArchive, text));
     }
     Ok(aeron)

@@ -2,9 +2,7 @@
 
 use std::sync::mpsc::Sender;
 
-use rusteron_client::{
-    ErrorKind, ImageInfo, PollError, Result, Subscription, UncheckedChannel,
-};
+use rusteron_client::{ErrorKind, ImageInfo, PollError, Result, Subscription, UncheckedChannel};
 
 use crate::conductor::effect::ImageId;
 use crate::network::Adding;

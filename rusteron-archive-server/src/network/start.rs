@@ -48,7 +48,8 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
     let mark_file = Arc::new(activate_mark_file(settings, archive_id)?);
     let archive_dir = canonical(settings.archive_dir())?;
     if settings.archive_dir_delete_on_start() {
-        delete_contents(&archive_dir).map_err(|error| ServerError::io(archive_dir.display(), &error))?;
+        delete_contents(&archive_dir)
+            .map_err(|error| ServerError::io(archive_dir.display(), &error))?;
     }
     let storage = Directory::open(&archive_dir)
         .map_err(|error| ServerError::io(archive_dir.display(), &error))?;
@@ -121,7 +122,8 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
         queues,
     );
     mark_file.ready();
-    let agent = ConductorAgent::new(Requests::new(requests), conductor, workers, network, mark_file);
+    let agent =
+        ConductorAgent::new(Requests::new(requests), conductor, workers, network, mark_file);
     let is_invoked = settings.threading_mode() == ArchiveThreadingMode::Invoker;
     let cpu = cpu(settings.conductor_cpu_affinity()).filter(|_| !is_invoked);
     let agent = AgentOnThread { agent, duty_cycle: counters.conductor, cpu };
@@ -311,7 +313,8 @@ fn control_channel(
 ) -> Result<String> {
     let channel = settings.control_channel();
     let [remote, _local] = requests else { return Ok(settings.local_control_channel().to_owned()) };
-    let has_no_port = |parameter: &str| parameter.starts_with("endpoint=") && parameter.ends_with(":0");
+    let has_no_port =
+        |parameter: &str| parameter.starts_with("endpoint=") && parameter.ends_with(":0");
     if !channel.split(['?', '|']).any(has_no_port) {
         return Ok(channel.to_owned());
     }

@@ -6,9 +6,7 @@ use rusteron_archive_server::{
 };
 use rusteron_client::{Aeron, Context, ErrorKind};
 use rusteron_media_driver::MediaDriver;
-use rusteron_test_support::archive::{
-    STREAM, await_recording, offer_numbered, record, replay_all,
-};
+use rusteron_test_support::archive::{STREAM, await_recording, offer_numbered, record, replay_all};
 use rusteron_test_support::{DEADLINE, await_that};
 
 use crate::support::{Fixture, Turns, await_stop, ipc_context, recorded};
@@ -191,9 +189,8 @@ fn counters_show_recordings_and_replays() {
     assert_eq!([ERRORS, RECORDINGS, REPLAYS].map(|id| value(&aeron, id)), [Some(0); 3]);
     let (publication, recording_id, _) = record(&archive, 10);
     assert_eq!(value(&aeron, RECORDINGS), Some(1));
-    let subscription = archive
-        .replay(recording_id, "aeron:ipc", 1002, ReplayParams::new())
-        .expect("a replay");
+    let subscription =
+        archive.replay(recording_id, "aeron:ipc", 1002, ReplayParams::new()).expect("a replay");
     assert_eq!(value(&aeron, REPLAYS), Some(1));
     drop((subscription, publication));
     await_stop(&archive, recording_id);

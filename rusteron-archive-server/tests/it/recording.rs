@@ -201,16 +201,12 @@ fn events_tell_start_progress_and_stop() {
     drop(publication);
     let mut events = Vec::new();
     await_that("the end of the recording", || {
-        let polled = subscription.poll(
-            |event, _| events.push(RecordingEvent::decode(event).expect("an event")),
-            10,
-        );
+        let polled = subscription
+            .poll(|event, _| events.push(RecordingEvent::decode(event).expect("an event")), 10);
         polled.expect("open");
         matches!(events.last(), Some(RecordingEvent::Stopped { .. }))
     });
-    let started = |event: &RecordingEvent| {
-        matches!(event, RecordingEvent::Started { recording_id, start_position: 0, .. } if *recording_id == recording)
-    };
+    let started = |event: &RecordingEvent| matches!(event, RecordingEvent::Started { recording_id, start_position: 0, .. } if *recording_id == recording);
     assert!(started(&events[0]), "{events:?}");
     assert!(events.len() > 2, "{events:?}");
     let stopped =
