@@ -1,0 +1,287 @@
+//! The mark file of an archive, `archive-mark.dat`: it guards the directory, and shows tools the archive's life,
+//! settings and errors. Layout and protocol are those of Java's `ArchiveMarkFile`; `rusteron_core::mark_file` has what
+//! archive and cluster share.
+//!
+//! - **Restart.** By its timestamp alone, a killed archive blocks the directory for ten seconds. This one holds the
+//!   lock of the file, too, which the operating system takes away from a process that ends. So if the lock is free
+//!   and the owner is one that had it since the last boot, the owner has ended, and the next server starts at once. A
+//!   process id would not do: containers that share a directory have processes of the same ids.
+//! - **A server that hangs** keeps the lock, and so the directory, however old its timestamp is.
+//! - **File systems without locks** have the rules of the timestamp alone, and so have directories that another host or
+//!   Java's archive has used last.
+//! - **The version** is zero while a server starts, so a program that waits for the start does not take the version
+//!   of a former one for it. A server that ends leaves a version behind, even before it was ready: Java's archive
+//!   refuses a file without one.
+
+mod header;
+mod lock;
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use rusteron_core::files;
+use rusteron_core::mark_file::{
+    self, ACTIVITY_OFFSET, ENDED, Former, HEADER_LENGTH, MappedFile, Owner, Reservation, STARTING,
+    VERSION_OFFSET,
+};
+use rusteron_core::sbe::MessageHeader;
+
+use crate::error::{Result, ServerError, ServerErrorKind};
+use crate::mark_file::header::{
+    BOOT_ID_LENGTH, HOLDER_STARTED, HOLDER_STARTING, HOLDER_STATE_OFFSET, Header, HeaderError,
+    Holder, VERSION,
+};
+use crate::mark_file::lock::Lock;
+
+const NAME: &str = "archive-mark.dat";
+const LINK_NAME: &str = "archive-mark.lnk";
+
+/// What a mark file shows, and where it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MarkFileSettings<'a> {
+    pub(crate) archive_dir: &'a Path,
+    /// The directory of the file, if it is another one. Then a link file in the archive's directory names it.
+    pub(crate) mark_file_dir: Option<&'a Path>,
+    pub(crate) aeron_dir: &'a Path,
+    pub(crate) archive_id: i64,
+    /// Empty without a control channel.
+    pub(crate) control_channel: &'a str,
+    pub(crate) control_stream_id: i32,
+    pub(crate) local_control_channel: &'a str,
+    pub(crate) local_control_stream_id: i32,
+    /// Empty without recording events.
+    pub(crate) events_channel: &'a str,
+    pub(crate) events_stream_id: i32,
+    /// Length of the error log in bytes.
+    pub(crate) error_buffer_length: usize,
+    /// The media driver's page size of files, of which the length of the file is a multiple.
+    pub(crate) file_page_size: usize,
+}
+
+/// The mark file of a server, which no other archive can take meanwhile. Dropping it marks the server as ended. The
+/// file stays.
+///
+/// Methods neither block nor make system calls, except for [`activate`](Self::activate). Errors may be recorded from
+/// any thread.
+#[derive(Debug)]
+pub(crate) struct MarkFile {
+    file: mark_file::MarkFile,
+    /// Dropped last.
+    _lock: Lock,
+}
+
+impl MarkFile {
+    /// Makes the mark file, or takes over that of an archive that is not alive, and marks it as starting. Errors of the
+    /// former archive are saved in a file beside it. Directories are made if they are missing.
+    ///
+    /// # Errors
+    /// - [`ActiveArchive`](ServerErrorKind::ActiveArchive): another archive is alive, or may be. The text names its
+    ///   process.
+    /// - [`InvalidMarkFile`](ServerErrorKind::InvalidMarkFile): the file is damaged, or of another version.
+    /// - [`InvalidArgument`](ServerErrorKind::InvalidArgument): the texts are too long together, or a length is wrong.
+    /// - Errors of files, such as that of a full disk: the whole file is written.
+    pub(crate) fn activate(settings: &MarkFileSettings<'_>) -> Result<Self> {
+        let header = header(settings)?;
+        let errors_end = HEADER_LENGTH + settings.error_buffer_length;
+        let length = errors_end.next_multiple_of(settings.file_page_size);
+        let archive_dir = make_dir(settings.archive_dir)?;
+        let dir = settings.mark_file_dir.map_or_else(|| Ok(archive_dir.clone()), make_dir)?;
+        let path = dir.join(NAME);
+        let reservation = Reservation::new(&path).map_err(|owner| active(&path, owner))?;
+        let (map, lock) = match create(&path, &header, length)? {
+            Some(made) => made,
+            None => take_over(&path, &header, length)?,
+        };
+        let file = mark_file::MarkFile::new(map, HEADER_LENGTH..errors_end, reservation);
+        // From here on, dropping the mark file marks it as ended.
+        let mark_file = Self { file, _lock: lock };
+        let link = archive_dir.join(LINK_NAME);
+        mark_file::replace_link(&link, (dir != archive_dir).then_some(&*dir))
+            .map_err(|error| ServerError::io(link.display(), &error))?;
+        Ok(mark_file)
+    }
+
+    /// Marks the server as started.
+    pub(crate) fn ready(&self) {
+        self.file.store(HOLDER_STATE_OFFSET, HOLDER_STARTED as i32);
+        self.tick();
+        self.file.store_version(VERSION);
+    }
+
+    /// Gives a sign of life. Call it once a second.
+    pub(crate) fn tick(&self) {
+        self.file.tick();
+    }
+
+    /// Records an error for tools. If the log is full, the error goes to the `log` crate only.
+    pub(crate) fn record_error(&self, error: &str) {
+        self.file.record_error(error);
+    }
+}
+
+impl Drop for MarkFile {
+    fn drop(&mut self) {
+        // Also after a failed start: Java's archive refuses a file without a version.
+        self.file.store_activity(ENDED);
+        self.file.store_version(VERSION);
+    }
+}
+
+/// Returns the header of a server that is starting.
+fn header(settings: &MarkFileSettings<'_>) -> Result<Header> {
+    let MarkFileSettings { error_buffer_length, file_page_size, .. } = *settings;
+    if !file_page_size.is_power_of_two() || file_page_size > 1 << 30 {
+        return Err(ServerError::invalid(format!(
+            "file page size {file_page_size}: must be a power of two, and 1 GiB at most"
+        )));
+    }
+    let lengths = mark_file::ERROR_BUFFER_LENGTHS;
+    if !lengths.contains(&error_buffer_length) {
+        return Err(ServerError::invalid(format!(
+            "error_buffer_length={error_buffer_length}: must be from {} to {}",
+            lengths.start(),
+            lengths.end()
+        )));
+    }
+    let start_timestamp = mark_file::now();
+    let header = Header {
+        version: 0,
+        activity_timestamp: STARTING,
+        start_timestamp,
+        pid: std::process::id().into(),
+        control_stream_id: settings.control_stream_id,
+        local_control_stream_id: settings.local_control_stream_id,
+        events_stream_id: settings.events_stream_id,
+        header_length: HEADER_LENGTH as i32,
+        error_buffer_length: error_buffer_length as i32,
+        archive_id: settings.archive_id,
+        holder: Holder { state: HOLDER_STARTING, start_timestamp, boot_id: boot_id() },
+        control_channel: settings.control_channel.to_owned(),
+        local_control_channel: settings.local_control_channel.to_owned(),
+        events_channel: settings.events_channel.to_owned(),
+        aeron_dir: settings.aeron_dir.to_string_lossy().into_owned(),
+    };
+    if header.encode().is_none() {
+        return Err(ServerError::invalid(format!(
+            "driver directory and channels: together longer than the {HEADER_LENGTH} bytes of a mark file"
+        )));
+    }
+    Ok(header)
+}
+
+/// Returns the id of this boot of the operating system. Zeros if only the timestamps are to count: the system tells
+/// none.
+fn boot_id() -> [u8; BOOT_ID_LENGTH] {
+    let id = fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.first_chunk().copied().unwrap_or([0; BOOT_ID_LENGTH])
+}
+
+fn make_dir(dir: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(dir)
+        .and_then(|()| dir.canonicalize())
+        .map_err(|error| ServerError::io(dir.display(), &error))
+}
+
+/// A whole file, and its lock.
+type Locked = (MappedFile, Lock);
+
+/// Makes a new file. Returns `None` if the file exists.
+fn create(path: &Path, header: &Header, length: usize) -> Result<Option<Locked>> {
+    let failed = |error: io::Error| ServerError::io(path.display(), &error);
+    let Some(mut file) = mark_file::open_new(path).map_err(failed)? else { return Ok(None) };
+    // Another server may have found the empty file.
+    let lock = Lock::new(path, &file).ok_or_else(|| active(path, Owner::HasTakenOver))?;
+    let bytes = encode(header, &lock);
+    // A file that is cut short stays: removing it would leave a server that has opened it meanwhile without a guard.
+    let map = mark_file::write_whole(&mut file, &bytes, length).map_err(failed)?;
+    Ok(Some((map, lock)))
+}
+
+/// Takes over an existing file, if its owner is not alive.
+fn take_over(path: &Path, header: &Header, length: usize) -> Result<Locked> {
+    let failed = |error: io::Error| ServerError::io(path.display(), &error);
+    let refused = |owner: Owner| active(path, owner);
+    let mut file = files::open(path, OpenOptions::new().read(true).write(true)).map_err(failed)?;
+    let is_old = mark_file::is_old(&file).map_err(failed)?;
+    let lock = Lock::new(path, &file);
+    let mut bytes = Vec::new();
+    (&file).take(HEADER_LENGTH as u64).read_to_end(&mut bytes).map_err(failed)?;
+
+    // Its making is in progress, or was cut short by a full disk or the end of the process.
+    if bytes.len() < HEADER_LENGTH || bytes.iter().all(|byte| *byte == 0) {
+        let lock = lock.filter(|_| is_old).ok_or_else(|| refused(Owner::Making))?;
+        let map = mark_file::write_whole(&mut file, &encode(header, &lock), length);
+        return Ok((map.map_err(failed)?, lock));
+    }
+
+    let (old, start) = decode(path, &bytes)?;
+    let lock = lock.ok_or_else(|| refused(Owner::Locked { pid: old.pid }))?;
+    let former = Former {
+        activity_timestamp: old.activity_timestamp,
+        pid: old.pid,
+        // Java's archive leaves the timestamp of a file that it has made at 0 until it has started.
+        is_starting: old.activity_timestamp == STARTING
+            || old.version == 0 && old.activity_timestamp == 0,
+        is_old,
+        has_ended: lock.is_held() && old.holder.has_ended(&old, &boot_id()),
+    };
+    // The header is not zero throughout, so its beginning is on disk.
+    let map = MappedFile::new(&file, HEADER_LENGTH).map_err(failed)?;
+    let (activity, version) = (map.i64_at(ACTIVITY_OFFSET), map.i32_at(VERSION_OFFSET));
+    former.check().map_err(refused)?;
+    if start == 0 {
+        // If this process ends before it has written the header, it was starting.
+        let state = map.i32_at(HOLDER_STATE_OFFSET);
+        state.store((HOLDER_STARTING as i32).to_le(), Ordering::Release);
+        mark_file::claim(&map, former, header.pid).map_err(refused)?;
+        version.store(0, Ordering::Release);
+    } else {
+        let activity = map.i64_at(ACTIVITY_OFFSET - start);
+        mark_file::replace(activity, old.activity_timestamp, STARTING).map_err(refused)?;
+    }
+    let (errors, errors_length) = (old.header_length, old.error_buffer_length);
+    if let Err(error) = mark_file::save_errors(path, "archive", &file, errors, errors_length) {
+        log::warn!("the errors in {} cannot be saved: {error}", path.display());
+    }
+    match mark_file::write_whole(&mut file, &encode(header, &lock), length) {
+        Ok(map) => Ok((map, lock)),
+        Err(error) => {
+            if start == 0 {
+                activity.store(ENDED.to_le(), Ordering::Release);
+                version.store(VERSION.to_le(), Ordering::Release);
+            }
+            Err(failed(error))
+        }
+    }
+}
+
+/// Decodes the header of a file. Returns it with the length of what is missing in front of it.
+fn decode(path: &Path, bytes: &[u8]) -> Result<(Header, usize)> {
+    let decoded = match Header::decode(bytes) {
+        // Padding stands where the schema is in later files.
+        Err(HeaderError::OtherSchema { schema_id: 0, .. }) => {
+            Header::decode_headerless(bytes).map(|header| (header, MessageHeader::LENGTH))
+        }
+        decoded => decoded.map(|header| (header, 0)),
+    };
+    decoded.map_err(|error| {
+        ServerError::new(ServerErrorKind::InvalidMarkFile, format!("{}: {error}", path.display()))
+    })
+}
+
+/// Returns the bytes of a header whose texts are known to fit. Without a lock, it names no boot.
+fn encode(header: &Header, lock: &Lock) -> Vec<u8> {
+    let boot_id = if lock.is_held() { header.holder.boot_id } else { [0; BOOT_ID_LENGTH] };
+    let header = Header { holder: Holder { boot_id, ..header.holder }, ..header.clone() };
+    header.encode().unwrap_or_default()
+}
+
+fn active(path: &Path, owner: Owner) -> ServerError {
+    let message = format!("{} belongs to another archive, {owner}", path.display());
+    ServerError::new(ServerErrorKind::ActiveArchive, message)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,545 @@
+//! Mark files of this server, of killed ones, of Java's archive and of hostile origin.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+#[cfg(unix)]
+use std::time::Instant;
+use std::time::{Duration, SystemTime};
+
+use rusteron_core::cnc::error_log;
+use rusteron_core::mark_file::{LIVENESS_TIMEOUT, PID_OFFSET, START_OFFSET};
+use rusteron_test_support::Random;
+use rusteron_test_support::sbe_schema::{aeron_schema, compare_mark_file};
+#[cfg(unix)]
+use rusteron_test_support::{DEADLINE, ForkedChild, await_that};
+use tempfile::TempDir;
+
+use super::*;
+
+const SCHEMA: &str = "aeron-archive/src/main/resources/archive/aeron-archive-mark-codecs.xml";
+const ERROR_BUFFER_LENGTH: usize = 1024 * 1024;
+/// Offset in the file.
+const BOOT_ID_OFFSET: usize = MessageHeader::LENGTH + header::BOOT_ID_OFFSET;
+const HOLDER_LENGTH: usize = BOOT_ID_OFFSET + BOOT_ID_LENGTH - HOLDER_STATE_OFFSET;
+const FILE_LENGTH: u64 = (HEADER_LENGTH + ERROR_BUFFER_LENGTH) as u64;
+
+fn settings(dir: &Path) -> MarkFileSettings<'_> {
+    MarkFileSettings {
+        archive_dir: dir,
+        mark_file_dir: None,
+        aeron_dir: Path::new("/dev/shm/aeron"),
+        archive_id: 42,
+        control_channel: "aeron:udp?endpoint=localhost:8010",
+        control_stream_id: 10,
+        local_control_channel: "aeron:ipc",
+        local_control_stream_id: 11,
+        events_channel: "",
+        events_stream_id: 30,
+        error_buffer_length: ERROR_BUFFER_LENGTH,
+        file_page_size: 4096,
+    }
+}
+
+fn activate(dir: &TempDir) -> Result<MarkFile> {
+    MarkFile::activate(&settings(dir.path()))
+}
+
+fn path(dir: &TempDir) -> PathBuf {
+    dir.path().join(NAME)
+}
+
+fn read(dir: &TempDir) -> Header {
+    Header::decode(&fs::read(path(dir)).expect("a file")).expect("a mark file")
+}
+
+fn errors(dir: &TempDir) -> Vec<(String, i32)> {
+    let bytes = fs::read(path(dir)).expect("a file");
+    let entries = error_log::entries(&bytes[HEADER_LENGTH..][..ERROR_BUFFER_LENGTH]);
+    entries.into_iter().map(|entry| (entry.text, entry.observation_count)).collect()
+}
+
+/// Changes a file in place.
+fn patch(dir: &TempDir, offset: usize, bytes: &[u8]) {
+    let mut content = fs::read(path(dir)).expect("a file");
+    content[offset..][..bytes.len()].copy_from_slice(bytes);
+    fs::write(path(dir), content).expect("written");
+}
+
+/// Lets the file look as if nobody had written to it for a while.
+fn make_old(dir: &TempDir) {
+    let time = SystemTime::now() - LIVENESS_TIMEOUT - Duration::from_secs(50);
+    let file = File::options().write(true).open(path(dir));
+    file.and_then(|file| file.set_modified(time)).expect("a time");
+}
+
+/// Leaves the file as a killed server does, which had come so far.
+fn kill(dir: &TempDir, mark_file: MarkFile) {
+    let bytes = fs::read(path(dir)).expect("a file");
+    drop(mark_file);
+    fs::write(path(dir), bytes).expect("written");
+}
+
+/// Leaves the file as an archive without a lock does, such as Java's, which has started now.
+fn leave_by_java(dir: &TempDir, activity: i64, version: i32, pid: i64) {
+    let _ = fs::remove_file(path(dir));
+    drop(activate(dir).expect("a mark file"));
+    patch(dir, HOLDER_STATE_OFFSET, &[0; HOLDER_LENGTH]);
+    patch(dir, VERSION_OFFSET, &version.to_le_bytes());
+    patch(dir, ACTIVITY_OFFSET, &activity.to_le_bytes());
+    patch(dir, PID_OFFSET, &pid.to_le_bytes());
+}
+
+#[track_caller]
+fn assert_refused(dir: &TempDir, kind: ServerErrorKind, text: &str) {
+    let before = fs::read(path(dir)).expect("a file");
+    let error = activate(dir).expect_err("refused");
+    assert_eq!(error.kind(), kind, "{error}");
+    assert!(error.message().contains(text), "{error}");
+    assert!(error.message().contains(NAME), "{error}");
+    assert!(fs::read(path(dir)).expect("a file") == before, "{text}: the file has changed");
+}
+
+#[test]
+fn header_is_that_of_aerons_schema() {
+    let Some(schema) = aeron_schema(SCHEMA) else { return };
+    let header = Header {
+        version: VERSION,
+        activity_timestamp: 0x0102_0304_0506_0708,
+        start_timestamp: 0x1112_1314_1516_1718,
+        pid: 0x2122_2324_2526_2728,
+        control_stream_id: 110,
+        local_control_stream_id: 111,
+        events_stream_id: 112,
+        header_length: 113,
+        error_buffer_length: 114,
+        archive_id: 0x3132_3334_3536_3738,
+        holder: Holder { state: 1, start_timestamp: 2, boot_id: [3; BOOT_ID_LENGTH] },
+        control_channel: "aeron:udp".to_owned(),
+        local_control_channel: "aeron:ipc".to_owned(),
+        events_channel: "events".to_owned(),
+        aeron_dir: "/dev/shm/aeron".to_owned(),
+    };
+    let numbers = BTreeMap::from([
+        ("version", header.version.into()),
+        ("activityTimestamp", header.activity_timestamp),
+        ("startTimestamp", header.start_timestamp),
+        ("pid", header.pid),
+        ("controlStreamId", 110),
+        ("localControlStreamId", 111),
+        ("eventsStreamId", 112),
+        ("headerLength", 113),
+        ("errorBufferLength", 114),
+        ("archiveId", header.archive_id),
+    ]);
+    let texts = BTreeMap::from([
+        ("controlChannel", "aeron:udp"),
+        ("localControlChannel", "aeron:ipc"),
+        ("eventsChannel", "events"),
+        ("aeronDirectory", "/dev/shm/aeron"),
+    ]);
+    let bytes = header.encode().expect("short texts");
+    let later = compare_mark_file(&schema, &bytes, numbers, texts);
+    let expected = [("headerLength", 1), ("errorBufferLength", 1), ("archiveId", 2)];
+    assert_eq!(later, expected.map(|(name, since)| (name.to_owned(), since)).into());
+    assert_eq!(Header::decode(&bytes), Ok(header));
+}
+
+#[test]
+fn life_of_mark_file() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mark_file = activate(&dir).expect("a mark file");
+    assert_eq!(mark_file.file.path(), dir.path().canonicalize().expect("a directory").join(NAME));
+    assert_eq!(fs::metadata(path(&dir)).expect("a file").len(), FILE_LENGTH);
+    let starting = read(&dir);
+    assert_eq!((starting.version, starting.activity_timestamp), (0, STARTING));
+    assert_eq!((starting.pid, starting.archive_id), (std::process::id().into(), 42));
+    assert_eq!(starting.control_channel, "aeron:udp?endpoint=localhost:8010");
+    assert_eq!((&*starting.events_channel, &*starting.aeron_dir), ("", "/dev/shm/aeron"));
+
+    mark_file.ready();
+    let ready = read(&dir);
+    assert_eq!(ready.version, VERSION);
+    assert!((starting.start_timestamp..STARTING).contains(&ready.activity_timestamp));
+    mark_file.record_error("full");
+    mark_file.record_error("late");
+    mark_file.record_error("full");
+    assert_eq!(errors(&dir), [("full".to_owned(), 2), ("late".to_owned(), 1)]);
+    drop(mark_file);
+    assert_eq!(read(&dir), Header { activity_timestamp: ENDED, ..ready });
+
+    // The next server saves the errors, begins with none, and has no version until it is ready.
+    let next = activate(&dir).expect("a mark file");
+    assert_eq!((read(&dir).version, read(&dir).activity_timestamp), (0, STARTING));
+    assert!(errors(&dir).is_empty());
+    let names = fs::read_dir(dir.path()).expect("a directory").map(|entry| entry.expect("one"));
+    let mut names = names.map(|entry| entry.file_name().into_string().expect("UTF-8"));
+    let saved = names.find(|name| name.ends_with("-error.log")).expect("saved errors");
+    assert!(saved.starts_with("archive-"), "{saved}");
+    let saved = fs::read_to_string(dir.path().join(saved)).expect("a text");
+    assert!(saved.starts_with("2 observations from ") && saved.contains("\nlate\n"), "{saved}");
+    drop(next);
+    // After a failed start, Java's archive finds a version.
+    assert_eq!((read(&dir).version, read(&dir).activity_timestamp), (VERSION, ENDED));
+}
+
+#[test]
+fn second_server_in_process_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let first = activate(&dir).expect("a mark file");
+    let error = activate(&dir).expect_err("refused");
+    assert_eq!(error.kind(), ServerErrorKind::ActiveArchive);
+    assert!(error.message().contains("in this process"), "{error}");
+    drop(first);
+    let _ = activate(&dir).expect("a mark file");
+}
+
+#[cfg(unix)]
+#[test]
+fn server_that_hangs_keeps_directory() {
+    let dir = tempfile::tempdir().expect("a directory");
+    drop(activate(&dir).expect("a mark file"));
+    patch(&dir, PID_OFFSET, &77_i64.to_le_bytes());
+    // Of another process, as far as locks are concerned.
+    let held = File::open(path(&dir)).expect("a file");
+    let held = Lock::new(&path(&dir), &held).expect("no other lock");
+    assert!(held.is_held());
+    for activity in [ENDED, 0, mark_file::now(), STARTING] {
+        patch(&dir, ACTIVITY_OFFSET, &activity.to_le_bytes());
+        make_old(&dir);
+        assert_refused(&dir, ServerErrorKind::ActiveArchive, "process 77, which is running");
+    }
+    drop(held);
+    patch(&dir, ACTIVITY_OFFSET, &ENDED.to_le_bytes());
+    let _ = activate(&dir).expect("a mark file");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn killed_server_restarts_at_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for is_ready in [false, true, false, true, true] {
+        let mark_file = activate(&dir).expect("a mark file, at once");
+        if is_ready {
+            mark_file.ready();
+        }
+        // As if the process had another id, and another process had its id.
+        kill(&dir, mark_file);
+        patch(&dir, PID_OFFSET, &1_i64.to_le_bytes());
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn owner_of_another_boot_or_without_lock_is_awaited() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mark_file = activate(&dir).expect("a mark file");
+    mark_file.ready();
+    kill(&dir, mark_file);
+    let killed = fs::read(path(&dir)).expect("a file");
+    let patches: [(usize, &[u8], &str); 4] = [
+        (BOOT_ID_OFFSET, b"x", "which was alive"),
+        (BOOT_ID_OFFSET, &[0; BOOT_ID_LENGTH], "which was alive"),
+        // Java's archive has taken over: it writes its start, and is starting before.
+        (START_OFFSET, &[1; 8], "which was alive"),
+        (ACTIVITY_OFFSET, &STARTING.to_le_bytes(), "which is starting"),
+    ];
+    for (offset, bytes, text) in patches {
+        patch(&dir, offset, bytes);
+        let text = format!("process {}, {text}", std::process::id());
+        assert_refused(&dir, ServerErrorKind::ActiveArchive, &text);
+        fs::write(path(&dir), &killed).expect("written");
+    }
+    let _ = activate(&dir).expect("a mark file");
+}
+
+#[test]
+fn timestamp_decides_about_other_archives() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let now = mark_file::now();
+    for time in [now + 60_000, now, now - 5_000] {
+        leave_by_java(&dir, time, VERSION, 77);
+        assert_refused(&dir, ServerErrorKind::ActiveArchive, "process 77, which was alive");
+    }
+    for time in [now - 10_000, 0, i64::MIN, ENDED] {
+        leave_by_java(&dir, time, VERSION, 77);
+        drop(activate(&dir).expect("a mark file"));
+    }
+}
+
+#[test]
+fn starting_archive_without_lock_is_awaited() {
+    let dir = tempfile::tempdir().expect("a directory");
+    // Java's archive takes over a file by `STARTING`, and a file that it makes has no timestamp until it has started.
+    for (activity, version) in [(STARTING, VERSION), (0, 0)] {
+        leave_by_java(&dir, activity, version, i32::MAX.into());
+        assert_refused(&dir, ServerErrorKind::ActiveArchive, "which is starting");
+        make_old(&dir);
+        if cfg!(target_os = "linux") {
+            drop(activate(&dir).expect("a mark file"));
+            // The process that is alive is the parent of this one, such as Cargo.
+            leave_by_java(&dir, activity, version, 1);
+            make_old(&dir);
+        }
+        assert_refused(&dir, ServerErrorKind::ActiveArchive, "which is starting");
+    }
+}
+
+#[test]
+fn unwritten_file_is_made_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for length in [0, 100, HEADER_LENGTH, HEADER_LENGTH + 7] {
+        fs::write(path(&dir), vec![0; length]).expect("written");
+        assert_refused(&dir, ServerErrorKind::ActiveArchive, "making");
+        make_old(&dir);
+        let mark_file = activate(&dir).expect("a mark file");
+        assert_eq!(fs::metadata(path(&dir)).expect("a file").len(), FILE_LENGTH);
+        mark_file.record_error("an error");
+        assert_eq!(errors(&dir), [("an error".to_owned(), 1)]);
+    }
+}
+
+#[test]
+fn file_without_sbe_header_is_converted() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mark_file = activate(&dir).expect("a mark file");
+    mark_file.ready();
+    drop(mark_file);
+    let bytes = fs::read(path(&dir)).expect("a file");
+    let old = [&bytes[MessageHeader::LENGTH..], &[0; 8]].concat();
+    let write = |activity: i64| {
+        let mut old = old.clone();
+        old[ACTIVITY_OFFSET - 8..][..8].copy_from_slice(&activity.to_le_bytes());
+        old[PID_OFFSET - 8..][..8].copy_from_slice(&77_i64.to_le_bytes());
+        old[HOLDER_STATE_OFFSET - 8..][..HOLDER_LENGTH].fill(0);
+        fs::write(path(&dir), old).expect("written");
+    };
+    write(mark_file::now());
+    assert_refused(&dir, ServerErrorKind::ActiveArchive, "process 77, which was alive");
+    write(ENDED);
+    let mark_file = activate(&dir).expect("a mark file");
+    let header = read(&dir);
+    assert_eq!((header.version, header.activity_timestamp), (0, STARTING));
+    mark_file.ready();
+    assert_eq!(read(&dir).version, VERSION);
+}
+
+#[test]
+fn other_files_are_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    drop(activate(&dir).expect("a mark file"));
+    let original = fs::read(path(&dir)).expect("a file");
+    let cases: [(usize, &[u8], &str); 6] = [
+        (4, &[110], "schema 110"),
+        (VERSION_OFFSET, &[0, 0, 2, 0], "version 2.0.0"),
+        (VERSION_OFFSET, &[0, 0, 4, 0], "version 4.0.0"),
+        // The version 2.0.0 of a file without a header of SBE.
+        (0, &[0, 0, 2, 0, 0, 0, 0, 0], "version 2.0.0"),
+        (0, &[127, 0], "ends within the header"),
+        (136, &[255; 4], "ends within the header"),
+    ];
+    for (offset, bytes, text) in cases {
+        patch(&dir, offset, bytes);
+        assert_refused(&dir, ServerErrorKind::InvalidMarkFile, text);
+        fs::write(path(&dir), &original).expect("written");
+    }
+    fs::remove_file(path(&dir)).expect("removed");
+    fs::create_dir(path(&dir)).expect("a directory");
+    let error = activate(&dir).expect_err("refused");
+    assert_eq!(error.kind(), ServerErrorKind::Io(io::ErrorKind::InvalidInput), "{error}");
+}
+
+#[test]
+fn hostile_headers_do_not_panic() {
+    let dir = tempfile::tempdir().expect("a directory");
+    drop(activate(&dir).expect("a mark file"));
+    let original = fs::read(path(&dir)).expect("a file");
+    let mut random = Random::new(100);
+    let mut decoded = 0;
+    for _ in 0..5_000 {
+        let mut bytes = original[..400].to_vec();
+        for _ in 0..random.below(4) {
+            let offset = random.below(bytes.len());
+            bytes[offset] = random.next() as u8;
+        }
+        bytes.truncate(400 - random.below(400) * random.below(2));
+        let header = Header::decode(&bytes);
+        if let Ok(header) = &header {
+            decoded += 1;
+            assert_eq!(Header::decode(&header.encode().expect("short texts")).as_ref(), Ok(header));
+        }
+        let _ = Header::decode_headerless(&bytes);
+    }
+    assert!(decoded > 100, "{decoded}");
+}
+
+#[test]
+fn wrong_settings_are_named() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let check = |settings: MarkFileSettings<'_>, text: &str| {
+        let error = MarkFile::activate(&settings).expect_err("refused");
+        assert_eq!(error.kind(), ServerErrorKind::InvalidArgument);
+        assert!(error.message().contains(text), "{error}");
+    };
+    let valid = settings(dir.path());
+    check(MarkFileSettings { file_page_size: 5000, ..valid }, "page size 5000");
+    let error_buffer_length = ERROR_BUFFER_LENGTH - 1;
+    check(MarkFileSettings { error_buffer_length, ..valid }, "error_buffer_length=1048575");
+    let long = "x".repeat(HEADER_LENGTH);
+    check(MarkFileSettings { control_channel: &long, ..valid }, "8192 bytes");
+    assert_eq!(fs::read_dir(dir.path()).expect("a directory").count(), 0);
+}
+
+#[test]
+fn link_leads_to_mark_file() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (marks, archive) = (dir.path().join("marks"), dir.path().join("archive"));
+    let link = archive.join(LINK_NAME);
+    let elsewhere = MarkFileSettings { mark_file_dir: Some(&marks), ..settings(&archive) };
+    let mark_file = MarkFile::activate(&elsewhere).expect("a mark file");
+    let canonical = marks.canonicalize().expect("a path");
+    assert_eq!(fs::read_to_string(&link).expect("a link"), canonical.to_string_lossy());
+    assert_eq!(mark_file.file.path().parent(), Some(&*canonical));
+    let _ = MarkFile::activate(&settings(&archive)).expect("a mark file");
+    assert!(!link.exists());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn full_disk_is_an_error() {
+    let Some(disk) = rusteron_test_support::SmallFileSystem::mount("512k") else { return };
+    let full = || {
+        let error = MarkFile::activate(&settings(disk.path())).expect_err("a full disk");
+        assert_eq!(error.kind(), ServerErrorKind::StorageSpace, "{error}");
+    };
+    full();
+    // What is there is taken over.
+    full();
+    // Java makes sparse files: the disk has no space for the zeros.
+    let source = tempfile::tempdir().expect("a directory");
+    drop(activate(&source).expect("a mark file"));
+    let header = fs::read(path(&source)).expect("a file")[..HEADER_LENGTH].to_vec();
+    fs::write(disk.path().join(NAME), header).expect("written");
+    let file = File::options().write(true).open(disk.path().join(NAME)).expect("a file");
+    file.set_len(FILE_LENGTH).expect("a length");
+    full();
+    let header = fs::read(disk.path().join(NAME)).expect("a file");
+    let header = Header::decode(&header).expect("a mark file");
+    assert_eq!((header.version, header.activity_timestamp), (VERSION, ENDED));
+}
+
+/// Runs in a child process until the test wants its end, which is sudden.
+#[cfg(target_os = "linux")]
+#[test]
+fn other_process_is_named_until_it_is_killed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (started, end) = (dir.path().join("started"), dir.path().join("end"));
+    let child = ForkedChild::run(|| {
+        let mark_file = activate(&dir).expect("a mark file");
+        mark_file.ready();
+        fs::write(&started, "").expect("written");
+        await_that("the end", || end.exists());
+        std::mem::forget(mark_file);
+    });
+    let child = child.expect("a child");
+    await_that("the child's mark file", || started.exists());
+    let text = format!("process {}, which is running", read(&dir).pid);
+    assert_ne!(read(&dir).pid, i64::from(std::process::id()));
+    assert_refused(&dir, ServerErrorKind::ActiveArchive, &text);
+    fs::write(&end, "").expect("written");
+    child.await_success(Instant::now() + DEADLINE).expect("a child that succeeds");
+    let _ = activate(&dir).expect("a mark file, at once");
+}
+
+#[cfg(unix)]
+#[test]
+fn forked_child_neither_unlocks_nor_keeps_lock() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (dropped, end) = (dir.path().join("dropped"), dir.path().join("end"));
+    let mut mark_file = Some(activate(&dir).expect("a mark file"));
+    let child = ForkedChild::run(|| {
+        drop(mark_file.take());
+        fs::write(&dropped, "").expect("written");
+        await_that("the end", || end.exists());
+    });
+    let child = child.expect("a child");
+    await_that("the child's drop", || dropped.exists());
+    assert_eq!(read(&dir).activity_timestamp, STARTING);
+    let other = File::open(path(&dir)).expect("a file");
+    assert!(Lock::new(&path(&dir), &other).is_none());
+    drop(mark_file);
+    let _ = activate(&dir).expect("a mark file");
+    fs::write(&end, "").expect("written");
+    child.await_success(Instant::now() + DEADLINE).expect("a child that succeeds");
+}
+
+#[cfg(unix)]
+mod java {
+    use std::process::{Command, Output};
+
+    use rusteron_test_support::archive::{JavaArchive, Options};
+    use rusteron_test_support::{has_java, java_run};
+
+    use super::*;
+
+    fn java(class: &str, arguments: &[&str]) -> Output {
+        let output = Command::new(java_run()).arg(class).args(arguments).output();
+        output.expect("Java starts")
+    }
+
+    /// Returns what Aeron's tool says. For errors, it also wants to read those of the media driver, which has gone.
+    fn tool(dir: &Path, command: &str) -> String {
+        let output = java("io.aeron.archive.ArchiveTool", &[dir.to_str().expect("UTF-8"), command]);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Checks that Java's archive, with a media driver of its own, does not start.
+    fn assert_java_refused(dir: &Path) {
+        let aeron_dir = format!("-Daeron.dir={}", dir.join("driver").display());
+        let archive_dir = format!("-Daeron.archive.dir={}", dir.display());
+        let properties = [
+            &*aeron_dir,
+            &*archive_dir,
+            "-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:0",
+            "-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0",
+        ];
+        let output = java("io.aeron.archive.ArchivingMediaDriver", &properties);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "{text}");
+        assert!(text.contains("active mark file detected"), "{text}");
+    }
+
+    #[test]
+    fn mark_files_of_java_and_rust() {
+        if !has_java() {
+            return;
+        }
+        let dir = tempfile::tempdir().expect("a directory");
+        let mark_file_dir = format!("aeron.archive.mark.file.dir={}", dir.path().display());
+        let options = Options { properties: vec![mark_file_dir], ..Options::default() };
+        let Some(mut java) = JavaArchive::launch_with(options) else { return };
+        let error = activate(&dir).expect_err("refused");
+        assert_eq!(error.kind(), ServerErrorKind::ActiveArchive);
+        let owner = format!("process {}, which ", java.pid());
+        assert!(error.message().contains(&owner), "{error}");
+        let header = read(&dir);
+        assert_eq!((header.version, header.control_stream_id), (VERSION, 10));
+        assert_eq!(header.control_channel, java.control_channel());
+        assert_eq!(header.aeron_dir, java.aeron_dir().to_string_lossy());
+
+        // Java's file, which is sparse, is taken over, and Java leaves ours alone.
+        java.stop();
+        let mark_file = activate(&dir).expect("a mark file");
+        mark_file.ready();
+        mark_file.record_error("the disk is wet");
+        mark_file.record_error("the disk is wet");
+        assert_java_refused(dir.path());
+        assert_eq!(tool(dir.path(), "pid").trim(), std::process::id().to_string());
+        let errors = tool(dir.path(), "errors");
+        assert!(errors.contains("the disk is wet"), "{errors}");
+        assert!(errors.contains("2 observations from "), "{errors}");
+
+        drop(mark_file);
+        java.restart();
+        assert_eq!((read(&dir).version, read(&dir).pid), (VERSION, java.pid().into()));
+    }
+}
