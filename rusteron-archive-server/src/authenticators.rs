@@ -8,15 +8,17 @@ use crate::control::authentication::{
     AcceptAll, AllowAll, Authentication, Authenticator, Authorisation,
 };
 
+type Named<T> = (&'static str, fn() -> Box<T>);
+
 /// Authenticators by the class names of their suppliers in Java.
-const AUTHENTICATORS: &[(&str, fn() -> Box<dyn Authenticator>)] = &[
+const AUTHENTICATORS: &[Named<dyn Authenticator>] = &[
     ("io.aeron.security.DefaultAuthenticatorSupplier", || Box::new(AcceptAll)),
     ("io.aeron.samples.archive.SampleAuthenticatorSupplier", || {
         Box::new(SampleAuthenticator::default())
     }),
 ];
 
-const AUTHORISATIONS: &[(&str, fn() -> Box<dyn Authorisation>)] =
+const AUTHORISATIONS: &[Named<dyn Authorisation>] =
     &[("ALLOW_ALL", || Box::new(AllowAll)), ("DENY_ALL", || Box::new(DenyAll))];
 
 /// Makes an authenticator by the class name of its supplier.
@@ -45,7 +47,7 @@ pub(crate) fn check_authorisation(name: &str) -> Result<(), String> {
     authorisation(name).map(drop)
 }
 
-fn make<T: ?Sized>(known: &[(&str, fn() -> Box<T>)], name: &str) -> Result<Box<T>, String> {
+fn make<T: ?Sized>(known: &[Named<T>], name: &str) -> Result<Box<T>, String> {
     let found = known.iter().find(|(known, _)| *known == name).map(|(_, make)| make());
     found.ok_or_else(|| {
         let names: Vec<_> = known.iter().map(|(name, _)| *name).collect();
