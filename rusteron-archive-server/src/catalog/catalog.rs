@@ -1,0 +1,580 @@
+//! The catalog: recordings by id, and edits of them.
+
+use std::sync::Arc;
+
+use crate::catalog::CatalogError;
+use crate::catalog::descriptor::{
+    CHECKSUM_OFFSET, Descriptor, FIXED_LENGTH, NULL_POSITION, NULL_TIMESTAMP, RECORDING_ID_OFFSET,
+    State, Texts, i64_at, stated_end,
+};
+use crate::catalog::file::CatalogFile;
+use crate::catalog::header::{self, NEXT_ID_OFFSET};
+use crate::segment::checksum::Checksum;
+use crate::segment::scan::{self, Found, Tail};
+use crate::storage::{Storage, SyncLevel};
+
+/// How a catalog is opened and edited.
+#[derive(Debug, Clone)]
+pub(crate) struct CatalogSettings {
+    /// The least length of the file, in bytes.
+    pub(crate) capacity: u64,
+    pub(crate) sync_level: SyncLevel,
+    /// Of recorded frames and of entries.
+    pub(crate) checksum: Option<Checksum>,
+    /// The time at which recordings end that an earlier archive left active, in milliseconds since 1970.
+    pub(crate) now_ms: i64,
+}
+
+/// A recording to add: what [`Descriptor`] has, and its texts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewRecording<'a> {
+    pub(crate) start_position: i64,
+    pub(crate) initial_term_id: i32,
+    pub(crate) segment_length: i32,
+    pub(crate) term_length: i32,
+    pub(crate) mtu: i32,
+    pub(crate) session_id: i32,
+    pub(crate) stream_id: i32,
+    pub(crate) stripped_channel: &'a str,
+    /// As the client wrote it.
+    pub(crate) original_channel: &'a str,
+    pub(crate) source_identity: &'a str,
+}
+
+/// The recordings of an archive. An edit is in the file when its method returns, and durable as far as the settings ask
+/// for it. After a failed edit, the catalog is as before.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    file: CatalogFile,
+    checksum: Option<Checksum>,
+    next_id: i64,
+    /// Valid recordings, by ascending id.
+    recordings: Vec<Recording>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Recording {
+    /// Of the entry in the file.
+    offset: usize,
+    descriptor: Descriptor,
+}
+
+impl Catalog {
+    /// Opens the catalog of a directory, or makes one. Recordings without an end get the one that their frames tell.
+    pub(crate) fn open(
+        storage: Arc<dyn Storage>,
+        settings: &CatalogSettings,
+    ) -> Result<Self, CatalogError> {
+        let file = CatalogFile::open(storage.clone(), settings.capacity, settings.sync_level)?;
+        let next_id = header::next_id(file.content());
+        let mut catalog =
+            Self { file, checksum: settings.checksum, next_id, recordings: Vec::new() };
+        if let Some(highest) = catalog.read_entries()?.filter(|&highest| next_id <= highest) {
+            // Java stores the next id after the entry, and a kill may come between.
+            catalog.set_last_id(highest)?;
+        }
+        catalog.recover(&*storage, settings)?;
+        Ok(catalog)
+    }
+
+    /// Returns the id of the next recording.
+    pub(crate) fn next_id(&self) -> i64 {
+        self.next_id
+    }
+
+    /// Returns a valid recording.
+    pub(crate) fn get(&self, id: i64) -> Option<&Descriptor> {
+        self.recording(id).map(|recording| &recording.descriptor)
+    }
+
+    /// Returns the valid recordings from an id on, by ascending id.
+    pub(crate) fn descriptors_from(&self, id: i64) -> impl Iterator<Item = &Descriptor> {
+        let first = self.recordings.partition_point(|known| known.descriptor.recording_id < id);
+        self.recordings[first..].iter().map(|recording| &recording.descriptor)
+    }
+
+    /// Returns what the message of a recording descriptor (template 22) has behind session and correlation id: the entry's
+    /// bytes from the recording id on, padding included.
+    pub(crate) fn descriptor_bytes(&self, id: i64) -> Option<&[u8]> {
+        let entry = self.file.entry(self.recording(id)?.offset);
+        entry.get(RECORDING_ID_OFFSET..stated_end(entry))
+    }
+
+    /// Tells whether a recording's channel, as the client wrote it, contains a text.
+    pub(crate) fn channel_contains(&self, id: i64, fragment: &[u8]) -> bool {
+        self.recording(id).is_some_and(|recording| self.contains(recording, fragment))
+    }
+
+    /// Returns the highest id, `min_id` at least, of a recording that has the session id and the stream id, and whose channel
+    /// contains a text.
+    pub(crate) fn find_last(
+        &self,
+        min_id: i64,
+        session_id: i32,
+        stream_id: i32,
+        fragment: &[u8],
+    ) -> Option<i64> {
+        let is_match = |recording: &&Recording| {
+            let descriptor = &recording.descriptor;
+            descriptor.session_id == session_id
+                && descriptor.stream_id == stream_id
+                && self.contains(recording, fragment)
+        };
+        let first = self.recordings.partition_point(|known| known.descriptor.recording_id < min_id);
+        let last = self.recordings[first..].iter().rev().find(is_match)?;
+        Some(last.descriptor.recording_id)
+    }
+
+    /// Adds an active recording, and returns its id.
+    pub(crate) fn add(&mut self, new: NewRecording<'_>, now_ms: i64) -> Result<i64, CatalogError> {
+        let id = self.next_id;
+        let descriptor = Descriptor {
+            control_session_id: 0,
+            correlation_id: 0,
+            recording_id: id,
+            start_timestamp: now_ms,
+            stop_timestamp: NULL_TIMESTAMP,
+            start_position: new.start_position,
+            stop_position: NULL_POSITION,
+            initial_term_id: new.initial_term_id,
+            segment_length: new.segment_length,
+            term_length: new.term_length,
+            mtu: new.mtu,
+            session_id: new.session_id,
+            stream_id: new.stream_id,
+        };
+        let texts = Texts {
+            stripped_channel: new.stripped_channel.as_bytes(),
+            original_channel: new.original_channel.as_bytes(),
+            source_identity: new.source_identity.as_bytes(),
+        };
+        let entry = descriptor.to_entry(&texts, 0, self.checksum);
+        self.file.reserve(entry.len())?;
+        // Before the entry: Java refuses a catalog whose last entry has the next id. A failure behind this skips an id.
+        self.set_last_id(id)?;
+        let offset = self.file.append(&entry)?;
+        self.recordings.push(Recording { offset, descriptor });
+        Ok(id)
+    }
+
+    /// Ends a recording.
+    pub(crate) fn set_stopped(
+        &mut self,
+        id: i64,
+        position: i64,
+        now_ms: i64,
+    ) -> Result<(), CatalogError> {
+        self.edit(id, |descriptor| {
+            descriptor.stop_position = position;
+            descriptor.stop_timestamp = now_ms;
+        })
+    }
+
+    /// Makes a recording active again, with the image of another session.
+    pub(crate) fn set_extended(
+        &mut self,
+        id: i64,
+        control_session_id: i64,
+        correlation_id: i64,
+        session_id: i32,
+    ) -> Result<(), CatalogError> {
+        self.edit(id, |descriptor| {
+            descriptor.control_session_id = control_session_id;
+            descriptor.correlation_id = correlation_id;
+            descriptor.stop_timestamp = NULL_TIMESTAMP;
+            descriptor.stop_position = NULL_POSITION;
+            descriptor.session_id = session_id;
+        })
+    }
+
+    /// Replaces the channels of a recording. Like Java's, its entry does not get shorter.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the request to update a channel"))]
+    pub(crate) fn update_channel(
+        &mut self,
+        id: i64,
+        stripped_channel: &str,
+        original_channel: &str,
+    ) -> Result<(), CatalogError> {
+        let Recording { offset, descriptor } =
+            *self.recording(id).ok_or(CatalogError::UnknownRecording(id))?;
+        let old = self.file.entry(offset);
+        let texts = Texts {
+            stripped_channel: stripped_channel.as_bytes(),
+            original_channel: original_channel.as_bytes(),
+            source_identity: Texts::read(old).map_or(&[][..], |texts| texts.source_identity),
+        };
+        let new = descriptor.to_entry(&texts, old.len(), self.checksum);
+        let content = self.file.content();
+        let (length, behind) = (content.len(), &content[offset + old.len()..]);
+        let content = [&content[..offset], &new, behind].concat();
+        let replaced = self.file.replace(content);
+        // Also if the file was replaced and only the sync of its name failed.
+        let shift = self.file.content().len() - length;
+        for recording in self.recordings.iter_mut().filter(|behind| behind.offset > offset) {
+            recording.offset += shift;
+        }
+        replaced
+    }
+
+    /// Reads all entries, and returns the highest id, of entries that are not valid, too.
+    fn read_entries(&mut self) -> Result<Option<i64>, CatalogError> {
+        let mut highest: Option<i64> = None;
+        for offset in self.file.offsets() {
+            let corrupt = |reason: String| CatalogError::Corrupt { offset, reason };
+            let entry = self.file.entry(offset);
+            highest = highest.max(Some(i64_at(entry, RECORDING_ID_OFFSET)));
+            if State::of(entry).map_err(corrupt)? != State::Valid {
+                continue;
+            }
+            let descriptor = Descriptor::read(entry).map_err(corrupt)?;
+            let id = descriptor.recording_id;
+            if let Some(last) = self.recordings.last().map(|last| last.descriptor.recording_id) {
+                if id <= last {
+                    return Err(corrupt(format!("recording {id} follows recording {last}")));
+                }
+            }
+            self.recordings.push(Recording { offset, descriptor });
+        }
+        Ok(highest)
+    }
+
+    /// Ends the recordings that an earlier archive left active.
+    fn recover(
+        &mut self,
+        storage: &dyn Storage,
+        settings: &CatalogSettings,
+    ) -> Result<(), CatalogError> {
+        let descriptors = self.recordings.iter().map(|recording| recording.descriptor);
+        let active: Vec<_> = descriptors.filter(Descriptor::is_active).collect();
+        if active.is_empty() {
+            return Ok(());
+        }
+        let names = storage.names().map_err(CatalogError::io("list the directory"))?;
+        let highest = scan::highest_segments(names);
+        for descriptor in active {
+            let id = descriptor.recording_id;
+            let geometry = descriptor.geometry();
+            let found =
+                scan::find_end(storage, &geometry, highest.get(&id).copied(), settings.checksum)
+                    .map_err(|error| CatalogError::Recovery {
+                        recording: id,
+                        reason: error.to_string(),
+                    })?;
+            check_tail(&descriptor, &found)?;
+            scan::repair(storage, &geometry, &found, settings.sync_level)
+                .map_err(CatalogError::io("repair a segment"))?;
+            self.set_stopped(id, found.end, settings.now_ms)?;
+        }
+        Ok(())
+    }
+
+    fn contains(&self, recording: &Recording, fragment: &[u8]) -> bool {
+        let channel = Texts::read(self.file.entry(recording.offset))
+            .map_or(&[][..], |texts| texts.original_channel);
+        fragment.is_empty() || channel.windows(fragment.len()).any(|window| window == fragment)
+    }
+
+    fn recording(&self, id: i64) -> Option<&Recording> {
+        self.index(id).map(|index| &self.recordings[index])
+    }
+
+    fn index(&self, id: i64) -> Option<usize> {
+        self.recordings.binary_search_by_key(&id, |known| known.descriptor.recording_id).ok()
+    }
+
+    fn edit(&mut self, id: i64, change: impl FnOnce(&mut Descriptor)) -> Result<(), CatalogError> {
+        let index = self.index(id).ok_or(CatalogError::UnknownRecording(id))?;
+        let Recording { offset, mut descriptor } = self.recordings[index];
+        change(&mut descriptor);
+        let mut entry = self.file.entry(offset).to_vec();
+        descriptor.write(&mut entry, self.checksum);
+        let bytes = &entry[CHECKSUM_OFFSET..FIXED_LENGTH];
+        self.file.overwrite(offset + CHECKSUM_OFFSET, bytes)?;
+        self.recordings[index].descriptor = descriptor;
+        Ok(())
+    }
+
+    fn set_last_id(&mut self, id: i64) -> Result<(), CatalogError> {
+        let next = id
+            .checked_add(1)
+            .ok_or_else(|| CatalogError::Full(format!("no recording id after {id}")))?;
+        self.file.overwrite(NEXT_ID_OFFSET, &next.to_le_bytes())?;
+        self.next_id = next;
+        Ok(())
+    }
+}
+
+/// Refuses an end that only an operator can decide on.
+fn check_tail(descriptor: &Descriptor, found: &Found) -> Result<(), CatalogError> {
+    let advice = match found.tail {
+        Tail::Clean | Tail::Torn => return Ok(()),
+        Tail::Doubtful { .. } => "run `ArchiveTool verify` for corrective action",
+        Tail::Damaged(_) => "run `ArchiveTool verify`, which excludes the recording",
+    };
+    let segment = found.segment.unwrap_or(descriptor.start_position);
+    let name = descriptor.geometry().name(segment);
+    let (recording, end) = (descriptor.recording_id, found.end);
+    let reason = format!("{name}, position {end}: {}: {advice}", found.tail);
+    Err(CatalogError::Recovery { recording, reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use rusteron_test_support::Random;
+
+    use super::*;
+    use crate::catalog::descriptor::STATE_OFFSET;
+    use crate::catalog::file::CATALOG_NAME;
+    use crate::catalog::model::{open, settings};
+    use crate::segment::sample;
+    use crate::storage::PAGE_LENGTH;
+    use crate::storage::faulty::FaultyStorage;
+
+    const NEW: NewRecording<'static> = NewRecording {
+        start_position: 0,
+        initial_term_id: 7,
+        segment_length: 128 << 10,
+        term_length: 64 << 10,
+        mtu: 1408,
+        session_id: 5,
+        stream_id: sample::STREAM_ID,
+        stripped_channel: "aeron:ipc?alias=b",
+        original_channel: "aeron:ipc?alias=a|mtu=1408",
+        source_identity: "aeron:ipc",
+    };
+
+    /// A catalog with recordings 0 to 2. The first one has stopped.
+    fn three_recordings() -> FaultyStorage {
+        let storage = FaultyStorage::default();
+        let mut catalog = open(&storage, &settings()).expect("a catalog");
+        for now_ms in 0..3 {
+            catalog.add(NEW, now_ms).expect("a recording");
+        }
+        catalog.set_stopped(0, 64, 5).expect("an edit");
+        storage
+    }
+
+    fn content(storage: &FaultyStorage) -> Vec<u8> {
+        storage.content(CATALOG_NAME).expect("a catalog")
+    }
+
+    fn with_content(content: &[u8]) -> FaultyStorage {
+        let storage = FaultyStorage::default();
+        let mut file = storage.create(CATALOG_NAME, 0).expect("a file");
+        file.write_all_at(content, 0).expect("a write");
+        storage
+    }
+
+    /// Returns the refusal of a catalog of three recordings with other bytes.
+    fn refusal(offset: usize, bytes: &[u8]) -> String {
+        let mut content = content(&three_recordings());
+        content[offset..][..bytes.len()].copy_from_slice(bytes);
+        open(&with_content(&content), &settings()).expect_err("a wrong catalog").to_string()
+    }
+
+    const FIRST: usize = 32;
+    const SECOND: usize = FIRST + 192;
+
+    #[test]
+    fn fragment_is_searched_in_the_original_channel() {
+        let storage = three_recordings();
+        let catalog = open(&storage, &settings()).expect("a catalog");
+        assert!(catalog.channel_contains(0, b"alias=a|mtu"));
+        assert!(catalog.channel_contains(0, b""));
+        assert!(!catalog.channel_contains(0, b"alias=b"));
+        assert!(!catalog.channel_contains(3, b""));
+        assert_eq!(catalog.find_last(0, 5, sample::STREAM_ID, b"mtu"), Some(2));
+        assert_eq!(catalog.find_last(3, 5, sample::STREAM_ID, b"mtu"), None);
+        assert_eq!(catalog.find_last(0, 6, sample::STREAM_ID, b"mtu"), None);
+    }
+
+    #[test]
+    fn same_edit_changes_no_byte() {
+        let storage = three_recordings();
+        let mut catalog = open(&storage, &settings()).expect("a catalog");
+        let before = content(&storage);
+        catalog.set_stopped(0, 64, 5).expect("an edit");
+        assert_eq!(content(&storage), before);
+    }
+
+    #[test]
+    fn entries_that_are_not_valid_are_skipped_and_kept() {
+        for state in [0, 2] {
+            let mut bytes = content(&three_recordings());
+            bytes[SECOND + STATE_OFFSET] = state;
+            let storage = with_content(&bytes);
+            let mut catalog = open(&storage, &settings()).expect("a catalog");
+            assert_eq!(catalog.get(1), None);
+            assert_eq!(catalog.descriptor_bytes(1), None);
+            assert!(matches!(catalog.set_stopped(1, 0, 0), Err(CatalogError::UnknownRecording(1))));
+            assert_eq!(catalog.add(NEW, 0).expect("a recording"), 3);
+            assert_eq!(content(&storage)[SECOND..][..192], bytes[SECOND..][..192]);
+            let ids: Vec<_> = catalog.descriptors_from(0).map(|known| known.recording_id).collect();
+            assert_eq!(ids, [0, 2, 3]);
+        }
+    }
+
+    #[test]
+    fn next_id_is_repaired() {
+        for stored in [0_i64, 1, 2] {
+            let mut bytes = content(&three_recordings());
+            bytes[NEXT_ID_OFFSET..][..8].copy_from_slice(&stored.to_le_bytes());
+            let storage = with_content(&bytes);
+            assert_eq!(open(&storage, &settings()).expect("a catalog").next_id(), 3);
+            assert_eq!(header::next_id(&content(&storage)), 3);
+        }
+        let mut bytes = content(&three_recordings());
+        bytes[NEXT_ID_OFFSET..][..8].copy_from_slice(&i64::MAX.to_le_bytes());
+        let mut catalog = open(&with_content(&bytes), &settings()).expect("a catalog");
+        assert!(matches!(catalog.add(NEW, 0), Err(CatalogError::Full(_))));
+    }
+
+    #[test]
+    fn corrupt_entries_are_named() {
+        let state = refusal(SECOND + STATE_OFFSET, &[3]);
+        assert!(
+            state.contains("corrupt at byte 224: state 3: must be from 0 to 2: Java's ArchiveTool"),
+            "{state}"
+        );
+        let id = refusal(SECOND + RECORDING_ID_OFFSET, &[0]);
+        assert!(id.contains("recording 0 follows recording 0"), "{id}");
+        let term = refusal(SECOND + 96, &[1]);
+        assert!(term.contains("recording 1: term length 65537: must be a power of two"), "{term}");
+        let text = refusal(SECOND + FIXED_LENGTH + 3, &[1]);
+        assert!(text.contains("corrupt at byte 224: texts longer than the entry"), "{text}");
+        let length = refusal(SECOND + 2, &[1]);
+        assert!(
+            length.contains("an entry of 65728 bytes exceeds the file of 16384 bytes"),
+            "{length}"
+        );
+    }
+
+    #[test]
+    fn hostile_bytes_are_refused_or_served() {
+        let mut random = Random::new(31);
+        let good = content(&three_recordings());
+        for _ in 0..3000 {
+            let mut bytes = good.clone();
+            bytes.truncate(if random.percent(20) { random.below(700) } else { 4096 });
+            for _ in 0..random.below(8) {
+                let value = [0, 1, 0x7f, 0x80, 0xff, random.next() as u8][random.below(6)];
+                let offset = random.below(bytes.len().min(640));
+                if let Some(byte) = bytes.get_mut(offset) {
+                    *byte = value;
+                }
+            }
+            let storage = with_content(&bytes);
+            let Ok(mut catalog) = open(&storage, &settings()) else { continue };
+            let known: Vec<_> = catalog.descriptors_from(i64::MIN).copied().collect();
+            for descriptor in &known {
+                let id = descriptor.recording_id;
+                assert!(catalog.descriptor_bytes(id).is_some());
+                catalog.channel_contains(id, b"ipc");
+                catalog.set_extended(id, 1, 2, 3).expect("an edit");
+                catalog.set_stopped(id, descriptor.start_position, 4).expect("an edit");
+                catalog.update_channel(id, "aeron:ipc", "aeron:ipc").expect("an edit");
+            }
+            catalog.find_last(0, 5, sample::STREAM_ID, b"a");
+            if let Ok(id) = catalog.add(NEW, 9) {
+                let catalog = open(&storage, &settings()).expect("the catalog again");
+                assert_eq!(catalog.descriptors_from(i64::MIN).count(), known.len() + 1);
+                assert_eq!(catalog.get(id).map(|added| added.start_timestamp), Some(9));
+            }
+        }
+    }
+
+    #[test]
+    fn updated_channel_moves_later_entries() {
+        let storage = three_recordings();
+        let mut catalog = open(&storage, &settings()).expect("a catalog");
+        let third = catalog.descriptor_bytes(2).expect("its bytes").to_vec();
+        let channel = format!("aeron:ipc?alias={}", "x".repeat(200));
+        catalog.update_channel(1, "aeron:ipc", &channel).expect("an edit");
+        assert_eq!(catalog.descriptor_bytes(2), Some(&third[..]));
+        assert!(catalog.channel_contains(1, b"xxx"));
+        let length = content(&storage).len();
+        catalog.update_channel(1, "aeron:ipc", "aeron:ipc").expect("an edit");
+        assert_eq!(catalog.descriptor_bytes(1).map(<[u8]>::len), Some(384 - RECORDING_ID_OFFSET));
+        assert_eq!(content(&storage).len(), length);
+        let again = open(&storage, &settings()).expect("a catalog");
+        assert_eq!(again.descriptor_bytes(2), Some(&third[..]));
+        assert!(matches!(
+            catalog.update_channel(9, "", ""),
+            Err(CatalogError::UnknownRecording(9))
+        ));
+    }
+
+    /// Writes frames into the first segment of the last recording.
+    fn write_segment(storage: &FaultyStorage, bytes: &[u8]) {
+        let mut file = storage.create("2-0.rec", 128 << 10).expect("a segment");
+        file.write_all_at(bytes, 0).expect("a write");
+    }
+
+    #[test]
+    fn active_recordings_end_at_their_last_frame() {
+        for checksum in [None, Some(Checksum::Crc32)] {
+            let storage = three_recordings();
+            let first = sample::data(b"first", 7, 0);
+            let second = sample::data(&[9; 5000], 7, first.len());
+            write_segment(&storage, &[&first[..], &second].concat());
+            let settings = CatalogSettings { checksum, ..settings() };
+            let catalog = open(&storage, &settings).expect("a catalog");
+            let end = |id| {
+                let known = catalog.get(id).expect("a recording");
+                (known.stop_position, known.stop_timestamp)
+            };
+            assert_eq!(end(0), (64, 5));
+            assert_eq!(end(1), (0, settings.now_ms));
+            assert_eq!(end(2), ((first.len() + second.len()) as i64, settings.now_ms));
+            if let Some(checksum) = checksum {
+                let entry = &content(&storage)[SECOND..][..192];
+                let expected = checksum.of(&entry[32..]).to_le_bytes();
+                assert_eq!(entry[CHECKSUM_OFFSET..][..4], expected);
+            }
+            assert_eq!(open(&storage, &settings).expect("it again").get(2), catalog.get(2));
+        }
+    }
+
+    #[test]
+    fn torn_frame_is_cut_off() {
+        let storage = three_recordings();
+        let first = sample::data(b"first", 7, 0);
+        let torn = sample::data(&[9; 9000], 7, first.len());
+        write_segment(&storage, &[&first[..], &torn].concat()[..PAGE_LENGTH]);
+        let catalog = open(&storage, &settings()).expect("a catalog");
+        assert_eq!(catalog.get(2).map(|known| known.stop_position), Some(first.len() as i64));
+        let segment = storage.content("2-0.rec").expect("the segment");
+        assert_eq!(segment.len(), 128 << 10);
+        assert!(segment[first.len()..].iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn unclear_end_is_refused_before_any_edit() {
+        let storage = three_recordings();
+        let frame = sample::data(b"first", 7, 0);
+        let wrong = sample::data(b"first", 9, frame.len());
+        write_segment(&storage, &[frame, wrong].concat());
+        let before = storage.content("2-0.rec");
+        let error = open(&storage, &settings()).expect_err("an unclear end").to_string();
+        assert!(
+            error.starts_with(
+                "archive.catalog: the end of recording 2 is unknown: 2-0.rec, position 64: damaged:"
+            ),
+            "{error}"
+        );
+        assert!(error.contains("ArchiveTool verify"), "{error}");
+        assert_eq!(storage.content("2-0.rec"), before);
+    }
+
+    #[test]
+    fn unreadable_file_is_refused() {
+        let storage = three_recordings();
+        storage.fail_reads(Some(std::io::ErrorKind::PermissionDenied));
+        let error = open(&storage, &settings()).expect_err("no rights");
+        assert!(
+            error.to_string().starts_with("archive.catalog: cannot read the file: "),
+            "{error}"
+        );
+        assert!(!error.is_storage_full());
+    }
+}

@@ -1,0 +1,106 @@
+//! Why the catalog cannot be opened, or an edit was not made.
+
+use std::{fmt, io};
+
+use crate::catalog::file::CATALOG_NAME;
+use crate::catalog::header::{self, VERSION};
+use crate::error::{ServerError, ServerErrorKind};
+
+/// Why the catalog cannot be opened, or an edit was not made. After a failed edit, the catalog is as it was before.
+#[derive(Debug)]
+pub(crate) enum CatalogError {
+    /// The file has a format that this server does not have, or is no catalog.
+    Version { found: i32 },
+    /// The file has the version of this server, but entries of another alignment.
+    Alignment { found: i32 },
+    /// The file does not hold what its format says.
+    Corrupt { offset: usize, reason: String },
+    /// The catalog has reached its greatest length, or has no recording id left.
+    Full(String),
+    /// No valid entry has this id.
+    UnknownRecording(i64),
+    /// The end of a recording that was active when the archive ended cannot be found.
+    Recovery { recording: i64, reason: String },
+    /// The storage failed.
+    Io { action: &'static str, source: io::Error },
+}
+
+impl CatalogError {
+    pub(super) fn io(action: &'static str) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Io { action, source }
+    }
+
+    /// Tells whether the storage or the catalog has no space left.
+    pub(crate) fn is_storage_full(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if is_full(source)) || matches!(self, Self::Full(_))
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Begins as Java's text where there is one.
+impl fmt::Display for CatalogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Version { found } => {
+                let advice = if header::major(*found) > header::major(VERSION) {
+                    "use a server of that version"
+                } else {
+                    "Java's ArchiveTool has the command `migrate` for versions 0 to 2"
+                };
+                write!(
+                    f,
+                    "{CATALOG_NAME}: incompatible catalog file version {}, archive software is {}: {advice}",
+                    header::version_text(*found),
+                    header::version_text(VERSION)
+                )
+            }
+            Self::Alignment { found: 0 } => write!(
+                f,
+                "{CATALOG_NAME}: alignment 0: entries of 1024 bytes, as before version 3, where version {} has \
+                 alignment {}: Java's ArchiveTool has the command `migrate`",
+                header::version_text(VERSION),
+                header::ALIGNMENT
+            ),
+            Self::Alignment { found } => {
+                write!(f, "{CATALOG_NAME}: alignment {found}: must be {}", header::ALIGNMENT)
+            }
+            Self::Corrupt { offset, reason } => write!(
+                f,
+                "{CATALOG_NAME}: corrupt at byte {offset}: {reason}: Java's ArchiveTool shows the entries by \
+                 `describe-all` and excludes one by `mark-invalid`"
+            ),
+            Self::Full(reason) => write!(f, "{CATALOG_NAME}: {reason}"),
+            Self::UnknownRecording(id) => write!(f, "unknown recording id: {id}"),
+            Self::Recovery { recording, reason } => {
+                write!(f, "{CATALOG_NAME}: the end of recording {recording} is unknown: {reason}")
+            }
+            Self::Io { action, source } => {
+                write!(f, "{CATALOG_NAME}: cannot {action}: {source}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for CatalogError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl From<CatalogError> for ServerError {
+    fn from(error: CatalogError) -> Self {
+        let kind = match &error {
+            error if error.is_storage_full() => ServerErrorKind::StorageSpace,
+            CatalogError::Io { source, .. } => ServerErrorKind::Io(source.kind()),
+            CatalogError::Recovery { .. } => ServerErrorKind::InvalidRecording,
+            _ => ServerErrorKind::InvalidCatalog,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
