@@ -220,11 +220,14 @@ fn page_of_zeros_that_was_written_is_whole() {
         let torn = Found { tail: Tail::Torn, ..clean(end) };
         assert_eq!(find(&recording_with_lost_pages(0, lost), &GEOMETRY), torn);
     }
-    // Nothing tells holes where there are none.
+    let doubtful = Found { tail: Tail::Doubtful { end: whole }, ..clean(end) };
+    // The hole begins a page later, as if holes were told in units of several pages.
     let mut file = storage.open(NAME).unwrap();
+    file.write_all_at(&[0; PAGE_LENGTH], 3 * PAGE as u64).unwrap();
+    assert_eq!(find(&storage, &GEOMETRY), doubtful);
+    // Nothing tells holes where there are none.
     let rest = 3 * PAGE_LENGTH..SEGMENT as usize;
     file.write_all_at(&vec![0; rest.len()], rest.start as u64).unwrap();
-    let doubtful = Found { tail: Tail::Doubtful { end: whole }, ..clean(end) };
     assert_eq!(find(&storage, &GEOMETRY), doubtful);
     // Neither does the end of the file.
     let storage = recording_with_lost_pages(0, 3);
