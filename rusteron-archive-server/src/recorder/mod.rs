@@ -1,0 +1,17 @@
+//! Recording: blocks of images become segment files.
+
+mod block_writer;
+mod io_totals;
+mod recorder;
+mod recording;
+
+#[cfg(test)]
+pub(crate) mod sample;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use block_writer::BlockWriter;
+pub(crate) use io_totals::{IoCounters, IoTotals};
+pub(crate) use recorder::{Recorder, RecorderCommand, RecorderEvent};
+#[cfg(test)]
+pub(crate) use recording::Recording;

@@ -1,0 +1,192 @@
+//! The agent that records images.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, Sender};
+
+use rusteron_client::{Counter, Subscription};
+use rusteron_core::agent::{Agent, AgentError};
+
+use crate::conductor::effect::{
+    ImageId, RecordingFailure, RecordingId, RegistrationId, StartRecording,
+};
+use crate::recorder::recording::{BlockSource, Recording};
+use crate::recorder::{BlockWriter, IoCounters};
+
+/// An order of the conductor to the recorder.
+#[derive(Debug)]
+pub(crate) enum RecorderCommand {
+    /// Takes a subscription. The recordings of its images are started by themselves.
+    AddSubscription(Box<Subscription>),
+    /// Records an image, and sets the counter after each block.
+    StartRecording(Box<StartRecording>, Counter),
+    /// Ends a recording. One that has stopped by itself is no error.
+    AbortRecording(RecordingId),
+    /// Ends what is left of the recordings of a subscription, and gives it back.
+    ReturnSubscription(RegistrationId),
+}
+
+/// What the recorder tells the conductor.
+#[derive(Debug)]
+pub(crate) enum RecorderEvent {
+    /// A recording has stopped. Its counter is to be closed once the catalog has the position.
+    Stopped {
+        recording: RecordingId,
+        position: i64,
+        failure: Option<RecordingFailure>,
+        counter: Counter,
+    },
+    /// A subscription is back, to be closed.
+    Subscription(Box<Subscription>),
+}
+
+/// Polls the images of all recordings, and writes what arrives. On its own thread, or in turns with
+/// other agents.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    commands: Receiver<RecorderCommand>,
+    events: Sender<RecorderEvent>,
+    file_io_max: usize,
+    writer: BlockWriter,
+    counters: IoCounters,
+    subscriptions: HashMap<RegistrationId, Box<Subscription>>,
+    recordings: Vec<ActiveRecording>,
+}
+
+#[derive(Debug)]
+struct ActiveRecording {
+    id: RecordingId,
+    subscription: RegistrationId,
+    image: ImageId,
+    recording: Recording,
+    counter: Counter,
+}
+
+impl Recorder {
+    /// `file_io_max` bounds the bytes of one write.
+    pub(crate) fn new(
+        commands: Receiver<RecorderCommand>,
+        events: Sender<RecorderEvent>,
+        file_io_max: usize,
+        writer: BlockWriter,
+        counters: IoCounters,
+    ) -> Self {
+        Self {
+            commands,
+            events,
+            file_io_max,
+            writer,
+            counters,
+            subscriptions: HashMap::new(),
+            recordings: Vec::new(),
+        }
+    }
+
+    fn execute_commands(&mut self) -> usize {
+        let mut work_count = 0;
+        while let Ok(command) = self.commands.try_recv() {
+            self.execute(command);
+            work_count += 1;
+        }
+        work_count
+    }
+
+    fn execute(&mut self, command: RecorderCommand) {
+        match command {
+            RecorderCommand::AddSubscription(subscription) => {
+                self.subscriptions.insert(subscription.registration_id(), subscription);
+            }
+            RecorderCommand::StartRecording(start, counter) => {
+                counter.set_release(start.join_position);
+                self.recordings.push(ActiveRecording {
+                    id: start.recording,
+                    subscription: start.subscription,
+                    image: start.image,
+                    recording: Recording::new(&start, self.file_io_max),
+                    counter,
+                });
+            }
+            RecorderCommand::AbortRecording(id) => self.stop_all(|active| active.id == id),
+            RecorderCommand::ReturnSubscription(id) => {
+                self.stop_all(|active| active.subscription == id);
+                if let Some(subscription) = self.subscriptions.remove(&id) {
+                    self.send(RecorderEvent::Subscription(subscription));
+                }
+            }
+        }
+    }
+
+    /// Records at most one block of each image.
+    fn record(&mut self) -> usize {
+        let mut work_count = 0;
+        let mut index = 0;
+        while let Some(active) = self.recordings.get_mut(index) {
+            let mut image =
+                self.subscriptions.get_mut(&active.subscription).and_then(|subscription| {
+                    subscription.images().find(|image| image.correlation_id() == active.image)
+                });
+            let source = image.as_mut().map(|image| image as &mut dyn BlockSource);
+            let work = active.recording.do_work(source, &mut self.writer);
+            if work > 0 {
+                active.counter.set_release(active.recording.position());
+            }
+            work_count += work;
+            if active.recording.is_stopped() {
+                let active = self.recordings.swap_remove(index);
+                self.report(active);
+            } else {
+                index += 1;
+            }
+        }
+        work_count
+    }
+
+    fn stop_all(&mut self, is_meant: impl Fn(&ActiveRecording) -> bool) {
+        let (meant, others): (Vec<_>, Vec<_>) = self.recordings.drain(..).partition(is_meant);
+        self.recordings = others;
+        for mut active in meant {
+            active.recording.abort();
+            self.report(active);
+        }
+    }
+
+    fn report(&self, active: ActiveRecording) {
+        self.send(RecorderEvent::Stopped {
+            recording: active.id,
+            position: active.recording.position(),
+            failure: active.recording.failure().cloned(),
+            counter: active.counter,
+        });
+        active.recording.announce_end();
+    }
+
+    /// If the conductor has gone, what the event holds is closed here.
+    fn send(&self, event: RecorderEvent) {
+        if self.events.send(event).is_err() {
+            log::debug!("recorder: the conductor has gone");
+        }
+    }
+}
+
+impl Agent for Recorder {
+    fn do_work(&mut self) -> Result<usize, AgentError> {
+        let work_count = self.execute_commands() + self.record();
+        if work_count > 0 {
+            self.counters.publish(self.writer.totals());
+        }
+        Ok(work_count)
+    }
+
+    /// Stops all recordings and gives everything back.
+    fn on_close(&mut self) -> Result<(), AgentError> {
+        self.execute_commands();
+        self.stop_all(|_| true);
+        for subscription in std::mem::take(&mut self.subscriptions).into_values() {
+            self.send(RecorderEvent::Subscription(subscription));
+        }
+        Ok(())
+    }
+
+    fn role_name(&self) -> &str {
+        "archive-recorder"
+    }
+}

@@ -1,0 +1,221 @@
+//! The state machine of one recording: from the blocks of an image to segment files.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rusteron_client::Image;
+
+use crate::conductor::effect::{Progress, RecordingFailure, RecordingId, StartRecording};
+use crate::protocol::error_code::ErrorCode;
+use crate::recorder::BlockWriter;
+use crate::segment::geometry;
+use crate::storage::StorageFile;
+
+/// The stream that is recorded.
+pub(crate) trait BlockSource {
+    /// Passes the whole frames of the next `limit` bytes on, or padding alone, and moves past them.
+    /// Returns their length: 0 if nothing has arrived.
+    fn poll_block(&mut self, limit: usize, handler: &mut dyn FnMut(&[u8])) -> usize;
+
+    /// Tells whether the publisher has closed, and everything has been polled.
+    fn is_end_of_stream(&self) -> bool;
+
+    fn is_closed(&self) -> bool;
+}
+
+impl BlockSource for Image<'_> {
+    fn poll_block(&mut self, limit: usize, handler: &mut dyn FnMut(&[u8])) -> usize {
+        self.block_poll(|block, _, _| handler(block), limit)
+    }
+
+    fn is_end_of_stream(&self) -> bool {
+        Image::is_end_of_stream(self)
+    }
+
+    fn is_closed(&self) -> bool {
+        Image::is_closed(self)
+    }
+}
+
+/// A recording in progress. Its outcome is a position and perhaps a failure.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    id: RecordingId,
+    segment_length: i64,
+    /// The most bytes of a block, but for padding.
+    block_limit: usize,
+    segment_base: i64,
+    /// Everything before this is written, synced if the settings say so, and lies in front of the
+    /// end of an existing segment file.
+    position: i64,
+    progress: Arc<Progress>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Init,
+    Recording(Box<dyn StorageFile>),
+    Stopped(Option<RecordingFailure>),
+}
+
+impl Recording {
+    /// `file_io_max` bounds the bytes of one write, and is at least the MTU.
+    pub(crate) fn new(start: &StartRecording, file_io_max: usize) -> Self {
+        let segment_base = geometry::segment_base(
+            start.start_position,
+            start.join_position,
+            start.term_length,
+            start.segment_length,
+        );
+        Self {
+            id: start.recording,
+            segment_length: i64::from(start.segment_length),
+            block_limit: file_io_max.min(usize::try_from(start.term_length).unwrap_or(0)),
+            segment_base,
+            position: start.join_position,
+            progress: Arc::clone(&start.progress),
+            state: State::Init,
+        }
+    }
+
+    /// Opens the segment file, or records a block. `source` is `None` once the image has gone.
+    /// Returns 0 if there was nothing to do.
+    pub(crate) fn do_work(
+        &mut self,
+        source: Option<&mut dyn BlockSource>,
+        writer: &mut BlockWriter,
+    ) -> usize {
+        match self.state {
+            State::Init => {
+                if let Err(failure) = self.open(writer) {
+                    self.stop(Some(failure));
+                }
+                1
+            }
+            State::Recording(_) => self.record(source, writer),
+            State::Stopped(_) => 0,
+        }
+    }
+
+    /// Ends the recording at the position that it has.
+    pub(crate) fn abort(&mut self) {
+        if !self.is_stopped() {
+            self.stop(None);
+        }
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        matches!(self.state, State::Stopped(_))
+    }
+
+    /// The position up to which everything is recorded.
+    pub(crate) fn position(&self) -> i64 {
+        self.position
+    }
+
+    /// Why the recording stopped before its image ended.
+    pub(crate) fn failure(&self) -> Option<&RecordingFailure> {
+        match &self.state {
+            State::Stopped(failure) => failure.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Tells replays that the position is final. Belongs after the report to the conductor, who
+    /// then knows the stop position before a client can see the end of its replay.
+    pub(crate) fn announce_end(&self) {
+        self.progress.has_ended.store(true, Ordering::Release);
+    }
+
+    fn open(&mut self, writer: &BlockWriter) -> Result<(), RecordingFailure> {
+        let name = self.segment_name();
+        let (length, offset) = (self.segment_length as u64, self.segment_offset());
+        let file = writer
+            .open_or_create(&name, length, offset)
+            .map_err(|error| self.failed(writer, &error, 0))?;
+        self.state = State::Recording(file);
+        Ok(())
+    }
+
+    fn record(&mut self, source: Option<&mut dyn BlockSource>, writer: &mut BlockWriter) -> usize {
+        let Some(source) = source else {
+            log::debug!("recording {}: its image is gone", self.id);
+            self.stop(None);
+            return 1;
+        };
+        let limit = self.block_limit;
+        let mut written = Ok(());
+        let length =
+            source.poll_block(limit, &mut |block: &[u8]| written = self.write(block, writer));
+        if let Err(failure) = written {
+            self.stop(Some(failure));
+        } else if length > 0 {
+            self.progress.position.store(self.position, Ordering::Release);
+        } else if source.is_end_of_stream() || source.is_closed() {
+            log::debug!("recording {}: its image has ended", self.id);
+            self.stop(None);
+        } else {
+            return 0;
+        }
+        1
+    }
+
+    /// Writes a block, and moves the position past it.
+    fn write(&mut self, block: &[u8], writer: &mut BlockWriter) -> Result<(), RecordingFailure> {
+        let offset = self.segment_offset();
+        let State::Recording(file) = &mut self.state else { return Ok(()) };
+        if let Err(error) = writer.write(file.as_mut(), block, offset) {
+            return Err(self.failed(writer, &error, block.len()));
+        }
+        let position = self.position + block.len() as i64;
+        if position >= self.segment_base + self.segment_length {
+            self.roll_over(writer)?;
+        }
+        self.position = position;
+        Ok(())
+    }
+
+    /// Makes the next segment file as soon as one is full. Java's tools regard a stop position
+    /// behind the last file as a fault.
+    fn roll_over(&mut self, writer: &BlockWriter) -> Result<(), RecordingFailure> {
+        self.segment_base += self.segment_length;
+        let name = self.segment_name();
+        match writer.create(&name, self.segment_length as u64) {
+            Ok(file) => {
+                self.state = State::Recording(file);
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(RecordingFailure::generic(format!("segment file already exists: {name}")))
+            }
+            Err(error) => Err(self.failed(writer, &error, 0)),
+        }
+    }
+
+    fn failed(
+        &self,
+        writer: &BlockWriter,
+        error: &io::Error,
+        write_length: usize,
+    ) -> RecordingFailure {
+        let is_full = writer.is_full(error, write_length);
+        let code = if is_full { ErrorCode::StorageSpace } else { ErrorCode::Generic };
+        let (id, name, position) = (self.id, self.segment_name(), self.position);
+        let text = format!("recording {id} stopped at position {position}: {name}: {error}");
+        RecordingFailure::new(code, text)
+    }
+
+    fn stop(&mut self, failure: Option<RecordingFailure>) {
+        self.state = State::Stopped(failure);
+    }
+
+    fn segment_name(&self) -> String {
+        geometry::segment_name(self.id, self.segment_base)
+    }
+
+    fn segment_offset(&self) -> u64 {
+        (self.position - self.segment_base) as u64
+    }
+}

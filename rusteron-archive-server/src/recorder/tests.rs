@@ -1,0 +1,418 @@
+//! Tests of recordings.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rusteron_core::log_buffer::{HEADER_LENGTH, TYPE_DATA};
+use rusteron_test_support::Random;
+
+use crate::protocol::error_code::ErrorCode;
+use crate::recorder::BlockWriter;
+use crate::recorder::recording::{BlockSource, Recording};
+use crate::recorder::sample::{MTU, Stream, StreamSource};
+use crate::segment::checksum::Checksum;
+use crate::segment::scan::{self, Tail};
+use crate::segment::{Geometry, frame, sample};
+use crate::storage::faulty::{Change, FaultyStorage};
+use crate::storage::{Storage, SyncLevel};
+
+const TERM: i32 = 64 << 10;
+const FILE_IO_MAX: usize = 64 << 10;
+
+/// Segments of one, two and four terms; starts at the beginning, within a term and between terms.
+fn geometries() -> impl Iterator<Item = Geometry> {
+    [TERM, 2 * TERM, 4 * TERM].into_iter().flat_map(|segment_length| {
+        [0, 96, 65_536, 3 * 65_536 + 65_504].map(|start_position| Geometry {
+            start_position,
+            segment_length,
+            ..sample::GEOMETRY
+        })
+    })
+}
+
+fn writer(storage: &FaultyStorage, sync_level: SyncLevel) -> BlockWriter {
+    BlockWriter::new(Arc::new(storage.clone()), sync_level, None)
+}
+
+fn random_stream(random: &mut Random, geometry: Geometry, length: usize) -> Stream {
+    Stream::random(random, geometry, geometry.start_position, length)
+}
+
+/// Records until there is nothing to do.
+fn record(recording: &mut Recording, source: &mut StreamSource, writer: &mut BlockWriter) {
+    while recording.do_work(Some(source), writer) > 0 {}
+}
+
+/// Records a stream to its end.
+fn record_all(storage: &FaultyStorage, stream: &Stream) {
+    let mut recording = Recording::new(&stream.start_recording(), FILE_IO_MAX);
+    let mut source = StreamSource::new(stream.clone());
+    source.is_end_of_stream = true;
+    record(&mut recording, &mut source, &mut writer(storage, SyncLevel::None));
+    assert_eq!((recording.failure(), recording.position()), (None, stream.end()));
+}
+
+/// Asserts that the segment files hold a stream from its start, and zeros before and after it.
+#[track_caller]
+fn assert_recorded(storage: &FaultyStorage, stream: &Stream) {
+    let geometry = stream.geometry;
+    assert_eq!(stream.position, geometry.start_position);
+    let first = geometry.first_base();
+    let segment_length = i64::from(geometry.segment_length);
+    // The file behind a full one is there.
+    let last = geometry.base(stream.end());
+    let count = (last - first) / segment_length + 1;
+    assert_eq!(storage.names().unwrap().len() as i64, count);
+    let mut expected = vec![0; (count * segment_length) as usize];
+    let start = (stream.position - first) as usize;
+    expected[start..][..stream.bytes.len()].copy_from_slice(&stream.bytes);
+    for (number, expected) in expected.chunks(segment_length as usize).enumerate() {
+        let name = geometry.name(first + number as i64 * segment_length);
+        let content = storage.content(&name).unwrap_or_else(|| panic!("{name} is missing"));
+        assert!(content == expected, "{name} differs");
+    }
+}
+
+#[test]
+fn segments_equal_the_stream() {
+    let mut random = Random::new(1);
+    for geometry in geometries() {
+        for file_io_max in [FILE_IO_MAX, MTU, 3 * FILE_IO_MAX] {
+            let storage = FaultyStorage::default();
+            let length = 1 + random.below(5 * TERM as usize);
+            let stream = random_stream(&mut random, geometry, length);
+            let start = stream.start_recording();
+            let mut recording = Recording::new(&start, file_io_max);
+            let mut writer = writer(&storage, SyncLevel::None);
+            let mut source = StreamSource::new(stream.clone());
+            record(&mut recording, &mut source, &mut writer);
+            assert!(!recording.is_stopped());
+            assert_eq!(recording.position(), stream.end());
+            assert_eq!(start.progress.position.load(Ordering::Relaxed), stream.end());
+            let written: usize = stream.frames().iter().map(|(_, frame)| frame.len()).sum();
+            assert_eq!(writer.totals().bytes, written as i64);
+            assert_recorded(&storage, &stream);
+            for change in storage.log() {
+                if let Change::Write { bytes, .. } = change {
+                    assert!(bytes.len() <= file_io_max);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn full_segment_has_the_next_file_at_once() {
+    let storage = FaultyStorage::default();
+    let geometry = Geometry { segment_length: TERM, ..sample::GEOMETRY };
+    let mut stream = random_stream(&mut Random::new(2), geometry, TERM as usize);
+    stream.bytes.truncate(TERM as usize);
+    record_all(&storage, &stream);
+    assert_eq!(storage.names().unwrap(), ["3-0.rec", "3-65536.rec"]);
+    assert_eq!(storage.content("3-65536.rec").unwrap(), vec![0; TERM as usize]);
+}
+
+#[test]
+fn each_block_is_one_write() {
+    let storage = FaultyStorage::default();
+    let geometry = sample::GEOMETRY;
+    let mut stream = Stream { geometry, position: 0, bytes: Vec::new() };
+    for number in 0..100 {
+        stream.bytes.extend(sample::data(&[number; 100], 7, stream.bytes.len()));
+    }
+    record_all(&storage, &stream);
+    let writes = storage.log().into_iter().filter(|it| matches!(it, Change::Write { .. })).count();
+    assert_eq!(writes, 1);
+}
+
+#[test]
+fn checksums_replace_session_ids() {
+    for checksum in [Checksum::Crc32, Checksum::Crc32c] {
+        let storage = FaultyStorage::default();
+        let geometry = Geometry { start_position: 96, ..sample::GEOMETRY };
+        let mut stream = random_stream(&mut Random::new(3), geometry, 3 * TERM as usize);
+        let mut recording = Recording::new(&stream.start_recording(), FILE_IO_MAX);
+        let mut writer =
+            BlockWriter::new(Arc::new(storage.clone()), SyncLevel::None, Some(checksum));
+        record(&mut recording, &mut StreamSource::new(stream.clone()), &mut writer);
+
+        let mut offset = 0;
+        while offset < stream.bytes.len() {
+            let length = frame::aligned_length(&stream.bytes[offset..]).unwrap();
+            let bytes = &mut stream.bytes[offset..][..length];
+            if frame::frame_type(bytes) == TYPE_DATA {
+                sample::put_checksum(bytes, checksum);
+            }
+            offset += length;
+        }
+        assert_recorded(&storage, &stream);
+    }
+}
+
+#[test]
+fn syncs_come_before_the_position() {
+    let geometry = Geometry { segment_length: TERM, ..sample::GEOMETRY };
+    let stream = random_stream(&mut Random::new(4), geometry, 3 * TERM as usize);
+    for level in [SyncLevel::None, SyncLevel::Data, SyncLevel::All] {
+        let storage = FaultyStorage::default();
+        let start = stream.start_recording();
+        let mut recording = Recording::new(&start, FILE_IO_MAX);
+        let mut writer = writer(&storage, level);
+        let mut source = StreamSource::new(stream.clone());
+        while recording.do_work(Some(&mut source), &mut writer) > 0 {
+            let log = storage.log();
+            if level == SyncLevel::None {
+                let is_sync =
+                    |change: &Change| matches!(change, Change::Sync { .. } | Change::SyncDir);
+                assert!(!log.iter().any(is_sync));
+                continue;
+            }
+            // Every write has its sync, and every file the one of its name.
+            let mut changes = log.iter();
+            while let Some(change) = changes.next() {
+                match change {
+                    Change::Write { file, .. } => {
+                        assert_eq!(changes.next(), Some(&Change::Sync { file: *file, level }));
+                    }
+                    Change::Create { .. } => assert_eq!(changes.next(), Some(&Change::SyncDir)),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+}
+
+/// Announces no byte after a failure. What was announced is there, and an extension goes on from
+/// there, whatever the failure left behind.
+#[test]
+fn extension_follows_any_failure() {
+    let mut random = Random::new(5);
+    for segment_length in [TERM, 2 * TERM] {
+        let geometry = Geometry { start_position: 96, segment_length, ..sample::GEOMETRY };
+        let stream = random_stream(&mut random, geometry, 3 * TERM as usize);
+        let mut failures = 0;
+        loop {
+            let storage = FaultyStorage::default();
+            storage.fail_after(failures, ErrorKind::PermissionDenied);
+            let start = stream.start_recording();
+            let mut recording = Recording::new(&start, FILE_IO_MAX);
+            let mut writer = writer(&storage, SyncLevel::Data);
+            let mut source = StreamSource::new(stream.clone());
+            record(&mut recording, &mut source, &mut writer);
+            let position = recording.position();
+            assert_eq!(start.progress.position.load(Ordering::Relaxed), position);
+            let Some(failure) = recording.failure() else {
+                assert_eq!(position, stream.end());
+                break;
+            };
+            assert_eq!(failure.code, ErrorCode::Generic);
+            assert!(failure.text.contains("permission denied"), "{}", failure.text);
+            assert!(position < stream.end());
+            assert_eq!(recording.do_work(Some(&mut source), &mut writer), 0);
+
+            // Other frames follow, so that what is left of the old ones would show.
+            let length = 1 + random.below(2 * TERM as usize);
+            let extension = Stream::random(&mut random, geometry, position, length);
+            record_all(&storage, &extension);
+            let mut whole = stream.clone();
+            whole.bytes.truncate((position - stream.position) as usize);
+            whole.bytes.extend(&extension.bytes);
+            assert_recorded(&storage, &whole);
+            failures += 1;
+        }
+        assert!(failures > 10);
+    }
+}
+
+#[test]
+fn full_disk_has_its_own_code() {
+    let stream = random_stream(&mut Random::new(6), sample::GEOMETRY, TERM as usize);
+    let storage = FaultyStorage::default();
+    storage.limit_space(Some(10_000));
+    let mut recording = Recording::new(&stream.start_recording(), 4096);
+    let mut source = StreamSource::new(stream.clone());
+    record(&mut recording, &mut source, &mut writer(&storage, SyncLevel::None));
+    assert_eq!(recording.failure().unwrap().code, ErrorCode::StorageSpace);
+    assert!((4096..10_000).contains(&recording.position()), "{}", recording.position());
+
+    storage.limit_space(None);
+    record_all(&storage, &stream.from(recording.position()));
+    assert_recorded(&storage, &stream);
+}
+
+#[test]
+fn quota_counts_as_full_disk() {
+    let stream = random_stream(&mut Random::new(7), sample::GEOMETRY, 1000);
+    let storage = FaultyStorage::default();
+    storage.fail_after(1, ErrorKind::QuotaExceeded);
+    let mut recording = Recording::new(&stream.start_recording(), FILE_IO_MAX);
+    let mut source = StreamSource::new(stream);
+    record(&mut recording, &mut source, &mut writer(&storage, SyncLevel::None));
+    assert_eq!(recording.failure().unwrap().code, ErrorCode::StorageSpace);
+}
+
+#[test]
+fn file_in_the_way_of_a_roll_over_is_an_error() {
+    let geometry = Geometry { segment_length: TERM, ..sample::GEOMETRY };
+    let stream = random_stream(&mut Random::new(8), geometry, 2 * TERM as usize);
+    let storage = FaultyStorage::default();
+    storage.create("3-65536.rec", 5).unwrap();
+    let mut recording = Recording::new(&stream.start_recording(), 4096);
+    let mut source = StreamSource::new(stream);
+    record(&mut recording, &mut source, &mut writer(&storage, SyncLevel::None));
+    let failure = recording.failure().unwrap();
+    assert_eq!(failure.text, "segment file already exists: 3-65536.rec");
+    // The last block of the full segment is not announced: its recording would end in no file.
+    assert!(recording.position() < i64::from(TERM));
+    assert_eq!(storage.content("3-65536.rec").unwrap().len(), 5);
+}
+
+#[test]
+fn extension_opens_and_clears_what_is_there() {
+    let mut random = Random::new(9);
+    for geometry in geometries() {
+        let storage = FaultyStorage::default();
+        let stream = random_stream(&mut random, geometry, 2 * TERM as usize);
+        record_all(&storage, &stream);
+        // A power cut can leave later bytes and take those before them.
+        let name = geometry.name(geometry.base(stream.end()));
+        let last = geometry.segment_length as u64 - 5;
+        let stale = last.min(geometry.offset(stream.end()) + 4096);
+        storage.open(&name).unwrap().write_all_at(b"stale", stale).unwrap();
+        let length = random.below(2 * TERM as usize);
+        let extension = Stream::random(&mut random, geometry, stream.end(), length);
+        record_all(&storage, &extension);
+        let mut whole = stream;
+        whole.bytes.extend(&extension.bytes);
+        assert_recorded(&storage, &whole);
+    }
+}
+
+/// Records a stream, and asserts for all crashes that recovery finds what was announced.
+///
+/// `crash` returns what is there after a crash behind a number of changes.
+fn assert_recoverable(
+    level: SyncLevel,
+    seed: u64,
+    crash: &mut dyn FnMut(&FaultyStorage, usize) -> FaultyStorage,
+) {
+    for segment_length in [TERM, 4 * TERM] {
+        let geometry = Geometry { start_position: 96, segment_length, ..sample::GEOMETRY };
+        let stream = random_stream(&mut Random::new(seed), geometry, 5 * TERM as usize / 2);
+        let storage = FaultyStorage::default();
+        let mut recording = Recording::new(&stream.start_recording(), 16 << 10);
+        let mut writer = writer(&storage, level);
+        let mut source = StreamSource::new(stream.clone());
+        // Numbers of changes, and what was announced behind them.
+        let mut announced = vec![(0, stream.position)];
+        while recording.do_work(Some(&mut source), &mut writer) > 0 {
+            announced.push((storage.log().len(), recording.position()));
+        }
+        for changes in 0..=storage.log().len() {
+            let is_before = |(count, _): &&(usize, i64)| *count <= changes;
+            let (_, announced) = announced.iter().rev().find(is_before).unwrap();
+            let crashed = crash(&storage, changes);
+            let highest = scan::highest_segments(crashed.names().unwrap());
+            let highest = highest.get(&geometry.recording_id).copied();
+            let found = scan::find_end(&crashed, &geometry, highest, None).unwrap();
+            let end = match found.tail {
+                // The operator decides, or the position that was announced.
+                Tail::Doubtful { end } => end,
+                _ => found.end,
+            };
+            assert!(end >= *announced, "{found:?} but announced {announced}");
+            let mut recovered = stream.clone();
+            recovered.bytes.truncate((found.end - stream.position) as usize);
+            for (position, bytes) in recovered.frames() {
+                let content = crashed.content(&geometry.name(geometry.base(position))).unwrap();
+                let offset = geometry.offset(position) as usize;
+                assert!(content[offset..][..bytes.len()] == *bytes, "frame at {position}");
+            }
+        }
+    }
+}
+
+#[test]
+fn kill_loses_nothing_announced() {
+    for pages in [0, 1, 3] {
+        assert_recoverable(SyncLevel::None, 12, &mut |storage, changes| {
+            storage.after_kill(changes, pages)
+        });
+    }
+}
+
+#[test]
+fn power_cut_loses_nothing_announced_when_synced() {
+    for seed in 0..5 {
+        let mut random = Random::new(seed);
+        assert_recoverable(SyncLevel::Data, seed, &mut |storage, changes| {
+            storage.after_power_cut(changes, &mut |unsynced| random.below(unsynced + 1))
+        });
+    }
+}
+
+#[test]
+fn abort_keeps_the_position_at_every_step() {
+    let stream = random_stream(&mut Random::new(10), sample::GEOMETRY, 3 * TERM as usize);
+    for steps in 0.. {
+        let storage = FaultyStorage::default();
+        let start = stream.start_recording();
+        let mut recording = Recording::new(&start, 16 << 10);
+        let mut writer = writer(&storage, SyncLevel::None);
+        let mut source = StreamSource::new(stream.clone());
+        let work: usize =
+            (0..steps).map(|_| recording.do_work(Some(&mut source), &mut writer)).sum();
+        let position = recording.position();
+        recording.abort();
+        assert!(recording.is_stopped());
+        assert_eq!(recording.do_work(Some(&mut source), &mut writer), 0);
+        assert_eq!((recording.position(), recording.failure()), (position, None));
+        assert_eq!(start.progress.position.load(Ordering::Relaxed), position);
+        if work < steps {
+            assert_eq!(position, stream.end());
+            break;
+        }
+        // Before the first step, nothing is opened.
+        assert_eq!(storage.names().unwrap().is_empty(), steps == 0);
+    }
+}
+
+#[test]
+fn recording_ends_with_its_image() {
+    let stream = random_stream(&mut Random::new(11), sample::GEOMETRY, 10_000);
+    let run = |end: &dyn Fn(&mut StreamSource) -> bool| {
+        let storage = FaultyStorage::default();
+        let start = stream.start_recording();
+        let mut recording = Recording::new(&start, 4096);
+        let mut writer = writer(&storage, SyncLevel::None);
+        let mut source = StreamSource::new(stream.clone());
+        for _ in 0..2 {
+            recording.do_work(Some(&mut source), &mut writer);
+        }
+        let is_there = end(&mut source);
+        while !recording.is_stopped() {
+            let image = is_there.then_some(&mut source as &mut dyn BlockSource);
+            assert_eq!(recording.do_work(image, &mut writer), 1);
+        }
+        assert_eq!(recording.failure(), None);
+        assert!(!start.progress.has_ended.load(Ordering::Relaxed));
+        recording.announce_end();
+        assert!(start.progress.has_ended.load(Ordering::Relaxed));
+        recording.position()
+    };
+    // The end of the stream lets the rest be recorded, the other ends do not.
+    let end = |source: &mut StreamSource| {
+        source.is_end_of_stream = true;
+        true
+    };
+    let closed = |source: &mut StreamSource| {
+        source.is_closed = true;
+        true
+    };
+    let gone = |_: &mut StreamSource| false;
+    assert_eq!(run(&end), stream.end());
+    for position in [run(&closed), run(&gone)] {
+        assert!((HEADER_LENGTH as i64..=4096).contains(&position), "{position}");
+    }
+}

@@ -1,0 +1,318 @@
+//! Tests of recorder and replayer as agents, with a media driver.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use rusteron_client::{Aeron, ChannelUri, ExclusivePublication, Subscription};
+use rusteron_core::agent::Agent;
+use rusteron_media_driver::MediaDriver;
+use rusteron_test_support::{Random, await_some, await_that, connect, launch};
+
+use crate::conductor::effect::{Progress, ReplayLimit, StartRecording, StartReplay};
+use crate::recorder::{BlockWriter, IoCounters, Recorder, RecorderCommand, RecorderEvent};
+use crate::replayer::{BlockReader, Replayer, ReplayerCommand, ReplayerEvent};
+use crate::storage::faulty::FaultyStorage;
+use crate::storage::{Storage, SyncLevel};
+
+const CHANNEL: &str = "aeron:ipc?term-length=64k";
+const RECORDED_STREAM: i32 = 1001;
+const REPLAY_STREAM: i32 = 1002;
+const TERM: i32 = 64 << 10;
+const FILE_IO_MAX: usize = 64 << 10;
+const RECORDING: i64 = 7;
+
+/// A client with both agents, which run in turns.
+struct Archive {
+    storage: FaultyStorage,
+    recorder: Recorder,
+    to_recorder: Sender<RecorderCommand>,
+    from_recorder: Receiver<RecorderEvent>,
+    replayer: Replayer,
+    to_replayer: Sender<ReplayerCommand>,
+    from_replayer: Receiver<ReplayerEvent>,
+    aeron: Aeron,
+    _driver: MediaDriver,
+}
+
+fn counters(aeron: &Aeron) -> IoCounters {
+    let counter = || aeron.add_counter(1001, &[], "test").unwrap();
+    IoCounters { max_time: counter(), bytes: counter(), time: counter() }
+}
+
+impl Archive {
+    fn launch(connect_timeout: Duration) -> Self {
+        let driver = launch();
+        let aeron = connect(&driver);
+        let storage = FaultyStorage::default();
+        let (to_recorder, recorder_commands) = channel();
+        let (recorder_events, from_recorder) = channel();
+        let (to_replayer, replayer_commands) = channel();
+        let (replayer_events, from_replayer) = channel();
+        let recorder = Recorder::new(
+            recorder_commands,
+            recorder_events,
+            FILE_IO_MAX,
+            BlockWriter::new(Arc::new(storage.clone()), SyncLevel::None, None),
+            counters(&aeron),
+        );
+        let replayer = Replayer::new(
+            replayer_commands,
+            replayer_events,
+            aeron.clone(),
+            connect_timeout,
+            BlockReader::new(Arc::new(storage.clone()), None),
+            counters(&aeron),
+        );
+        Self {
+            storage,
+            recorder,
+            to_recorder,
+            from_recorder,
+            replayer,
+            to_replayer,
+            from_replayer,
+            aeron,
+            _driver: driver,
+        }
+    }
+
+    fn turn(&mut self) {
+        self.recorder.do_work().unwrap();
+        self.replayer.do_work().unwrap();
+    }
+
+    /// Records the image of a subscription. Returns a replay that follows.
+    fn start_recording(&mut self, mut subscription: Subscription) -> (StartReplay, Arc<Progress>) {
+        let image = await_some("an image", || {
+            subscription.image_at_index(0).map(|image| image.constants())
+        });
+        let progress = Arc::new(Progress {
+            position: AtomicI64::new(image.join_position),
+            has_ended: AtomicBool::new(false),
+        });
+        let start = StartRecording {
+            recording: RECORDING,
+            subscription: subscription.registration_id(),
+            image: image.correlation_id,
+            session_id: image.session_id,
+            stream_id: RECORDED_STREAM,
+            stripped_channel: "aeron:ipc".to_owned(),
+            source_identity: image.source_identity.clone(),
+            start_position: image.join_position,
+            join_position: image.join_position,
+            term_length: TERM,
+            segment_length: TERM,
+            progress: Arc::clone(&progress),
+        };
+        let counter = self.aeron.add_counter(1000, &[], "position").unwrap();
+        let send = |command| self.to_recorder.send(command).unwrap();
+        send(RecorderCommand::AddSubscription(Box::new(subscription)));
+        send(RecorderCommand::StartRecording(Box::new(start), counter));
+        let start = StartReplay {
+            replay: 1,
+            recording: RECORDING,
+            channel: String::new(),
+            stream_id: REPLAY_STREAM,
+            start_position: image.join_position,
+            position: image.join_position,
+            end_position: i64::MAX,
+            stop_position: image.join_position,
+            limit: ReplayLimit::Recording(Arc::clone(&progress)),
+            initial_term_id: image.initial_term_id,
+            term_length: TERM,
+            segment_length: TERM,
+            mtu: image.mtu_length as i32,
+            recorded_stream_id: RECORDED_STREAM,
+            file_io_max: FILE_IO_MAX as i32,
+        };
+        (start, progress)
+    }
+
+    fn start_replay(&self, start: StartReplay) {
+        let channel = ChannelUri::ipc()
+            .initial_position(start.position, start.initial_term_id, start.term_length as usize)
+            .mtu(start.mtu as usize)
+            .build()
+            .unwrap();
+        let publication = self.aeron.add_exclusive_publication(&channel, REPLAY_STREAM).unwrap();
+        let command = ReplayerCommand::StartReplay(Box::new(start), Box::new(publication));
+        self.to_replayer.send(command).unwrap();
+    }
+}
+
+fn messages(random: &mut Random, count: usize) -> Vec<Vec<u8>> {
+    (0..count)
+        .map(|_| {
+            // The longest ones have several fragments.
+            let end = if random.percent(10) { 8192 } else { 300 };
+            let length = random.below(end);
+            vec![random.next() as u8; length]
+        })
+        .collect()
+}
+
+/// Offers the next messages that the publication accepts.
+fn offer(publication: &mut ExclusivePublication, messages: &[Vec<u8>], next: &mut usize) {
+    while messages.get(*next).is_some_and(|message| publication.offer(message).is_ok()) {
+        *next += 1;
+    }
+}
+
+#[test]
+fn live_stream_is_recorded_and_followed() {
+    let mut archive = Archive::launch(Duration::from_secs(100));
+    let aeron = archive.aeron.clone();
+    let mut publication = aeron.add_exclusive_publication(CHANNEL, RECORDED_STREAM).unwrap();
+    let subscription = aeron.add_subscription(CHANNEL, RECORDED_STREAM).unwrap();
+    let subscription_id = subscription.registration_id();
+    let mut replayed = aeron.add_subscription("aeron:ipc", REPLAY_STREAM).unwrap();
+    let (start, progress) = archive.start_recording(subscription);
+    archive.start_replay(start);
+
+    let sent = messages(&mut Random::new(1), 2000);
+    let mut next = 0;
+    let mut received = Vec::new();
+    await_that("all messages", || {
+        offer(&mut publication, &sent, &mut next);
+        archive.turn();
+        replayed.poll(|message, _| received.push(message.to_vec()), 100).unwrap();
+        received.len() == sent.len()
+    });
+    assert!(received == sent);
+    let end = publication.position().unwrap();
+    assert_eq!(progress.position.load(Ordering::Acquire), end);
+
+    // The end of the publication ends the recording, and that the replay.
+    drop(publication);
+    let mut events = Vec::new();
+    await_that("both ends", || {
+        archive.turn();
+        events.extend(archive.from_replayer.try_iter());
+        events.len() == 2
+    });
+    let session_id = match &events[0] {
+        ReplayerEvent::Started { replay: 1, session_id } => *session_id,
+        other => panic!("{other:?}"),
+    };
+    match &events[1] {
+        ReplayerEvent::Ended { replay: 1, has_started: true, failure: None, publication } => {
+            assert_eq!(publication.session_id(), session_id);
+            assert_eq!(publication.position().unwrap(), end);
+        }
+        other => panic!("{other:?}"),
+    }
+    match archive.from_recorder.try_recv().unwrap() {
+        RecorderEvent::Stopped { recording: RECORDING, position, failure: None, counter } => {
+            assert_eq!((position, counter.get()), (end, end));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(progress.has_ended.load(Ordering::Acquire));
+
+    let command = RecorderCommand::ReturnSubscription(subscription_id);
+    archive.to_recorder.send(command).unwrap();
+    archive.turn();
+    match archive.from_recorder.try_recv().unwrap() {
+        RecorderEvent::Subscription(subscription) => {
+            assert_eq!(subscription.registration_id(), subscription_id);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn aborts_and_returns_report_what_ended() {
+    let mut archive = Archive::launch(Duration::from_secs(100));
+    let aeron = archive.aeron.clone();
+    let mut publication = aeron.add_exclusive_publication(CHANNEL, RECORDED_STREAM).unwrap();
+    let subscription = aeron.add_subscription(CHANNEL, RECORDED_STREAM).unwrap();
+    let subscription_id = subscription.registration_id();
+    let (start, progress) = archive.start_recording(subscription);
+    await_that("an offer", || publication.offer(b"message").is_ok());
+    await_that("a recorded message", || {
+        archive.turn();
+        progress.position.load(Ordering::Acquire) > 0
+    });
+    // Without a subscriber, the replay has started, and waits.
+    archive.start_replay(start);
+    await_that("the replay's start", || {
+        archive.turn();
+        archive.from_replayer.try_recv().is_ok()
+    });
+    archive.to_replayer.send(ReplayerCommand::AbortReplay(1)).unwrap();
+    archive.to_replayer.send(ReplayerCommand::AbortReplay(1)).unwrap();
+    archive.turn();
+    let event = archive.from_replayer.try_recv().unwrap();
+    assert!(matches!(event, ReplayerEvent::Ended { has_started: true, failure: None, .. }));
+    assert!(archive.from_replayer.try_recv().is_err());
+
+    // Its recordings end before the subscription comes back.
+    for command in [
+        RecorderCommand::AbortRecording(99),
+        RecorderCommand::ReturnSubscription(subscription_id),
+        RecorderCommand::AbortRecording(RECORDING),
+    ] {
+        archive.to_recorder.send(command).unwrap();
+    }
+    archive.turn();
+    let events: Vec<_> = archive.from_recorder.try_iter().collect();
+    assert!(
+        matches!(
+            events[..],
+            [
+                RecorderEvent::Stopped { recording: RECORDING, position: 64, failure: None, .. },
+                RecorderEvent::Subscription(_),
+            ]
+        ),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn closing_agents_give_everything_back() {
+    let mut archive = Archive::launch(Duration::from_secs(100));
+    let aeron = archive.aeron.clone();
+    let _publication = aeron.add_exclusive_publication(CHANNEL, RECORDED_STREAM).unwrap();
+    let subscription = aeron.add_subscription(CHANNEL, RECORDED_STREAM).unwrap();
+    let (start, progress) = archive.start_recording(subscription);
+    archive.start_replay(start);
+    // The commands are still in their channels.
+    archive.recorder.on_close().unwrap();
+    archive.replayer.on_close().unwrap();
+    let events: Vec<_> = archive.from_recorder.try_iter().collect();
+    assert!(
+        matches!(
+            events[..],
+            [RecorderEvent::Stopped { position: 0, .. }, RecorderEvent::Subscription(_)]
+        ),
+        "{events:?}"
+    );
+    assert!(progress.has_ended.load(Ordering::Acquire));
+    let events: Vec<_> = archive.from_replayer.try_iter().collect();
+    let is_expected =
+        matches!(events[..], [ReplayerEvent::Ended { has_started: false, failure: None, .. }]);
+    assert!(is_expected, "{events:?}");
+    assert!(archive.storage.names().unwrap().is_empty());
+}
+
+#[test]
+fn replay_without_segment_or_subscriber_fails_in_time() {
+    let mut archive = Archive::launch(Duration::ZERO);
+    let aeron = archive.aeron.clone();
+    let _publication = aeron.add_exclusive_publication(CHANNEL, RECORDED_STREAM).unwrap();
+    let subscription = aeron.add_subscription(CHANNEL, RECORDED_STREAM).unwrap();
+    let (start, _progress) = archive.start_recording(subscription);
+    archive.start_replay(start);
+    let event = await_some("the end", || {
+        archive.replayer.do_work().unwrap();
+        archive.from_replayer.try_recv().ok()
+    });
+    match event {
+        ReplayerEvent::Ended { has_started: false, failure: Some(failure), .. } => {
+            assert!(failure.text.starts_with("recording segment file not created, "));
+        }
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,410 @@
+//! The state machine of one replay: from segment files to the blocks of a publication.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use rusteron_client::{Aeron, OfferError, Position};
+use rusteron_core::log_buffer::{FRAME_ALIGNMENT, HEADER_LENGTH, align};
+
+use crate::conductor::effect::{RegistrationId, ReplayFailure, ReplayLimit, StartReplay};
+use crate::protocol::error_code::ErrorCode;
+use crate::replayer::{BlockReader, BlockSink};
+use crate::segment::Geometry;
+use crate::segment::block::{BlockCheck, BlockFault, CheckedBlock};
+use crate::segment::frame::{FrameCheck, FrameFault};
+use crate::storage::StorageFile;
+
+/// The counters that bound replays.
+pub(crate) trait LimitCounters {
+    /// Returns the value of a counter while it has this registration id.
+    fn value(&self, id: i32, registration_id: RegistrationId) -> Option<i64>;
+}
+
+impl LimitCounters for Aeron {
+    fn value(&self, id: i32, registration_id: RegistrationId) -> Option<i64> {
+        let counters = self.counters_reader();
+        let value = counters.value(id)?;
+        // Compared after the value, which can be that of the next counter in this slot.
+        (counters.registration_id(id)? == registration_id).then_some(value)
+    }
+}
+
+/// A replay in progress.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    geometry: Geometry,
+    /// The session id that clients see.
+    session_id: i64,
+    /// Where the recording reached when the replay was requested.
+    stop_position: i64,
+    limit: ReplayLimit,
+    mtu: usize,
+    file_io_max: usize,
+    /// `None` is never.
+    connect_deadline: Option<Instant>,
+    position: i64,
+    /// Where to end. The limit can pull it back.
+    end_position: i64,
+    /// Up to where there are frames to read.
+    available: i64,
+    segment_base: i64,
+    /// The open segment. `None` until the first one is there.
+    file: Option<Box<dyn StorageFile>>,
+    /// The rest of padding that was not appended at once, header included.
+    padding: usize,
+    has_started: bool,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Waits for the first segment, then for a subscriber.
+    Init,
+    Replaying,
+    Done(ReplayEnd),
+}
+
+/// How a replay ended. Unless it is complete, its publication is revoked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ReplayEnd {
+    Complete,
+    /// Aborted, or without a subscriber.
+    Incomplete,
+    Failed(ReplayFailure),
+}
+
+impl Replay {
+    /// `publication_session` is the session id of the sink.
+    pub(crate) fn new(
+        start: StartReplay,
+        publication_session: i32,
+        connect_deadline: Option<Instant>,
+    ) -> Self {
+        let geometry = Geometry {
+            recording_id: start.recording,
+            start_position: start.start_position,
+            initial_term_id: start.initial_term_id,
+            term_length: start.term_length,
+            segment_length: start.segment_length,
+            stream_id: start.recorded_stream_id,
+        };
+        Self {
+            geometry,
+            session_id: (start.replay << 32) | i64::from(publication_session as u32),
+            stop_position: start.stop_position,
+            limit: start.limit,
+            mtu: usize::try_from(start.mtu).unwrap_or(0),
+            file_io_max: usize::try_from(start.file_io_max).unwrap_or(0),
+            connect_deadline,
+            position: start.position,
+            end_position: start.end_position,
+            available: start.stop_position,
+            segment_base: geometry.base(start.position),
+            file: None,
+            padding: 0,
+            has_started: false,
+            state: State::Init,
+        }
+    }
+
+    /// Tells whether the first segment has been opened. The client is told then, before there is a
+    /// subscriber.
+    pub(crate) fn has_started(&self) -> bool {
+        self.has_started
+    }
+
+    /// Returns the outcome, once there is one.
+    pub(crate) fn end(&self) -> Option<&ReplayEnd> {
+        match &self.state {
+            State::Done(end) => Some(end),
+            State::Init | State::Replaying => None,
+        }
+    }
+
+    pub(crate) fn abort(&mut self) {
+        if self.end().is_none() {
+            self.finish(ReplayEnd::Incomplete);
+        }
+    }
+
+    /// Waits, or offers what one read gives. Returns 0 if there was nothing to do.
+    pub(crate) fn do_work(
+        &mut self,
+        sink: &mut dyn BlockSink,
+        reader: &mut BlockReader,
+        counters: &dyn LimitCounters,
+        now: Instant,
+    ) -> usize {
+        let worked = match self.state {
+            State::Init => self.init(sink, reader, now),
+            State::Replaying => self.replay(sink, reader, counters),
+            State::Done(_) => Ok(0),
+        };
+        worked.unwrap_or_else(|failure| {
+            self.finish(ReplayEnd::Failed(failure));
+            1
+        })
+    }
+
+    fn init(
+        &mut self,
+        sink: &dyn BlockSink,
+        reader: &BlockReader,
+        now: Instant,
+    ) -> Result<usize, ReplayFailure> {
+        let is_late = self.connect_deadline.is_some_and(|deadline| now > deadline);
+        if self.file.is_none() {
+            self.geometry.check().map_err(|fault| self.failure(&fault))?;
+            let Some(file) = self.open(reader)? else {
+                if is_late {
+                    return Err(self.failure("recording segment file not created"));
+                }
+                return Ok(0);
+            };
+            // There may be no frame where the recording ends.
+            if self.position > self.geometry.start_position && self.position != self.stop_position {
+                self.check_first_frame(file.as_ref())?;
+            }
+            self.file = Some(file);
+            self.has_started = true;
+            return Ok(1);
+        }
+        if sink.is_connected() {
+            self.state = State::Replaying;
+            return Ok(1);
+        }
+        if is_late {
+            let (channel, stream_id) = (sink.channel(), sink.stream_id());
+            return Err(self.failure(&format!(
+                "no connection established for replayChannel={channel}, replayStreamId={stream_id}"
+            )));
+        }
+        Ok(0)
+    }
+
+    /// Opens the segment with the current base. Returns `None` if the file does not exist.
+    fn open(&self, reader: &BlockReader) -> Result<Option<Box<dyn StorageFile>>, ReplayFailure> {
+        let name = self.geometry.name(self.segment_base);
+        reader.open(&name).map_err(|error| self.failure(&error.to_string()))
+    }
+
+    /// A position within a frame would replay payload as frames.
+    fn check_first_frame(&self, file: &dyn StorageFile) -> Result<(), ReplayFailure> {
+        let mut header = [0; HEADER_LENGTH];
+        let offset = self.geometry.offset(self.position);
+        let read =
+            file.read_at(&mut header, offset).map_err(|error| self.failure(&error.to_string()))?;
+        if read < HEADER_LENGTH {
+            return Err(self.failure("failed to read fragment header"));
+        }
+        let term_offset = self.geometry.term_offset(self.position);
+        let term_id = self.geometry.term_id(self.position);
+        self.frame_check().check_place(&header, term_id, term_offset).map_err(|_| {
+            let place = self.place(0);
+            let text = format!("replayPosition={place} does not point to a valid frame");
+            ReplayFailure { code: ErrorCode::InvalidPosition, ..self.failure(&text) }
+        })
+    }
+
+    fn replay(
+        &mut self,
+        sink: &mut dyn BlockSink,
+        reader: &mut BlockReader,
+        counters: &dyn LimitCounters,
+    ) -> Result<usize, ReplayFailure> {
+        if !sink.is_connected() {
+            self.finish(ReplayEnd::Incomplete);
+            return Ok(1);
+        }
+        self.follow_limit(counters);
+        if self.position >= self.end_position {
+            self.finish(ReplayEnd::Complete);
+            return Ok(1);
+        }
+        if self.padding > 0 {
+            return self.append_padding(sink);
+        }
+        if self.position >= self.available || !sink.has_window() {
+            return Ok(0);
+        }
+        self.open_next(reader)?;
+        let Some(block) = self.read_block(sink, reader)? else { return Ok(0) };
+        let mut work_count = 0;
+        if block.data_length > 0 {
+            let offered = sink.offer_block(&reader.buffer[..block.data_length]);
+            if !self.advance(offered, block.data_length)? {
+                return Ok(0);
+            }
+            work_count += 1;
+        }
+        if let Some(length) = block.padding_length {
+            self.padding = align(length);
+            work_count += self.append_padding(sink)?;
+        }
+        Ok(work_count)
+    }
+
+    /// Finds out up to where there are frames to read, and whether that is the end.
+    fn follow_limit(&mut self, counters: &dyn LimitCounters) {
+        let is_final = match &self.limit {
+            ReplayLimit::None => true,
+            ReplayLimit::Recording(_) if self.position < self.available => false,
+            ReplayLimit::Recording(progress) => {
+                // The flag first: once it is set, the position stays.
+                let has_ended = progress.has_ended.load(Ordering::Acquire);
+                self.available = progress.position.load(Ordering::Acquire);
+                has_ended
+            }
+            // In each turn: the value goes with the counter.
+            ReplayLimit::Counter { id, registration_id } => {
+                let value = counters.value(*id, *registration_id);
+                self.available = self.available.max(value.unwrap_or(i64::MIN));
+                value.is_none()
+            }
+        };
+        if is_final {
+            self.limit = ReplayLimit::None;
+            self.end_position = self.end_position.min(self.available);
+        }
+    }
+
+    /// Opens the segment of the position, unless it is open.
+    fn open_next(&mut self, reader: &BlockReader) -> Result<(), ReplayFailure> {
+        let base = self.geometry.base(self.position);
+        if base != self.segment_base {
+            self.segment_base = base;
+            let file = self.open(reader)?;
+            self.file = Some(file.ok_or_else(|| self.failure("recording segment not found"))?);
+        }
+        Ok(())
+    }
+
+    /// Reads frames from the position on, and gives them the ids of the sink. Returns `None` while
+    /// the first one is not available as a whole.
+    fn read_block(
+        &mut self,
+        sink: &dyn BlockSink,
+        reader: &mut BlockReader,
+    ) -> Result<Option<CheckedBlock>, ReplayFailure> {
+        let Some(file) = &self.file else { return Ok(None) };
+        let start = Instant::now();
+        let term_offset = self.geometry.term_offset(self.position);
+        let term_id = self.geometry.term_id(self.position);
+        let recorded = self.frame_check();
+        let distance = |end: i64| usize::try_from(end - self.position).unwrap_or(usize::MAX);
+        let available = distance(self.available);
+        let length = self.file_io_max.min(recorded.term_length - term_offset).min(available);
+        let read = reader
+            .read(file.as_ref(), self.geometry.offset(self.position), length)
+            .map_err(|error| self.failure(&error.to_string()))?;
+        let check = BlockCheck {
+            recorded,
+            session_id: sink.session_id(),
+            stream_id: sink.stream_id(),
+            checksum: reader.checksum,
+        };
+        // A frame that begins before the end is replayed as a whole, as Java does it.
+        let limit = distance(self.end_position);
+        let checked = check.check(&mut reader.buffer[..read], limit, term_id, term_offset);
+        reader.totals.add(read, start.elapsed());
+        match checked {
+            Ok(CheckedBlock { data_length: 0, padding_length: None }) => {
+                Err(self.block_failure(BlockFault { offset: 0, fault: FrameFault::Missing }))
+            }
+            Ok(block) => Ok(Some(block)),
+            Err(BlockFault { offset: 0, fault: FrameFault::Incomplete }) if read == available => {
+                if matches!(self.limit, ReplayLimit::None) {
+                    self.finish(ReplayEnd::Complete);
+                }
+                Ok(None)
+            }
+            Err(fault) => Err(self.block_failure(fault)),
+        }
+    }
+
+    /// Appends padding. It can be longer than a publication takes at once: the driver makes one
+    /// frame of all that dead publishers left behind.
+    fn append_padding(&mut self, sink: &mut dyn BlockSink) -> Result<usize, ReplayFailure> {
+        let max = sink.max_message_length() / FRAME_ALIGNMENT * FRAME_ALIGNMENT + HEADER_LENGTH;
+        let mut work_count = 0;
+        while self.padding > 0 && self.end().is_none() {
+            let length = self.padding.min(max);
+            let appended = sink.append_padding(length - HEADER_LENGTH);
+            if !self.advance(appended, length)? {
+                break;
+            }
+            self.padding -= length;
+            work_count += 1;
+        }
+        Ok(work_count)
+    }
+
+    /// Moves the position if `length` bytes were accepted, and tells whether they were.
+    fn advance(
+        &mut self,
+        offered: Result<Position, OfferError>,
+        length: usize,
+    ) -> Result<bool, ReplayFailure> {
+        match offered {
+            Ok(_) => {
+                self.position += length as i64;
+                if self.position >= self.end_position {
+                    self.finish(ReplayEnd::Complete);
+                }
+                Ok(true)
+            }
+            Err(OfferError::NotConnected | OfferError::Closed(_)) => {
+                self.finish(ReplayEnd::Incomplete);
+                Ok(false)
+            }
+            Err(error) if error.is_retryable() => Ok(false),
+            Err(error) => {
+                let place = self.place(0);
+                Err(self.failure(&format!("cannot publish at position={place}: {error}")))
+            }
+        }
+    }
+
+    fn finish(&mut self, end: ReplayEnd) {
+        log::debug!("replay {}: {end:?} at position {}", self.session_id, self.position);
+        self.file = None;
+        self.state = State::Done(end);
+    }
+
+    fn frame_check(&self) -> FrameCheck {
+        FrameCheck { max_data_length: self.mtu, ..self.geometry.frame_check() }
+    }
+
+    fn block_failure(&self, BlockFault { offset, fault }: BlockFault) -> ReplayFailure {
+        let place = self.place(offset);
+        self.failure(&match fault {
+            FrameFault::Missing | FrameFault::Incomplete => {
+                format!("unexpected end of recording at position={place}")
+            }
+            FrameFault::Checksum { .. } => {
+                format!("CRC checksum mismatch at position={place}: {fault}")
+            }
+            _ => format!("invalid frame at position={place}: {fault}"),
+        })
+    }
+
+    /// Returns a position in Java's words.
+    fn place(&self, frame_offset: usize) -> String {
+        let term_offset = self.geometry.term_offset(self.position);
+        format!(
+            "{} (segmentFilePosition={}, segmentOffset={}, termOffset={term_offset}, \
+             frameOffset={frame_offset})",
+            self.position + frame_offset as i64,
+            self.segment_base,
+            self.geometry.offset(self.position) - term_offset as u64,
+        )
+    }
+
+    fn failure(&self, text: &str) -> ReplayFailure {
+        let (id, name) = (self.geometry.recording_id, self.geometry.name(self.segment_base));
+        let session_id = self.session_id;
+        ReplayFailure::generic(format!(
+            "{text}, recordingId={id}, replaySessionId={session_id}, segmentFile={name}"
+        ))
+    }
+}

@@ -1,0 +1,179 @@
+//! The agent that replays recordings.
+
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::{Duration, Instant};
+
+use rusteron_client::{Aeron, ExclusivePublication};
+use rusteron_core::agent::{Agent, AgentError};
+
+use crate::conductor::effect::{ReplayFailure, StartReplay};
+use crate::recorder::IoCounters;
+use crate::replayer::BlockReader;
+use crate::replayer::replay::{Replay, ReplayEnd};
+
+/// An order of the conductor to the replayer.
+#[derive(Debug)]
+pub(crate) enum ReplayerCommand {
+    /// Replays into a publication, which stands at the position of the replay.
+    StartReplay(Box<StartReplay>, Box<ExclusivePublication>),
+    /// Ends a replay. One that has ended by itself is no error.
+    AbortReplay(i64),
+}
+
+/// What the replayer tells the conductor.
+#[derive(Debug)]
+pub(crate) enum ReplayerEvent {
+    /// The first segment is open.
+    Started {
+        replay: i64,
+        /// The publication's.
+        session_id: i32,
+    },
+    /// A replay has ended, perhaps before it started. Its publication is back to be closed, which
+    /// revokes it unless the replay is complete.
+    Ended {
+        replay: i64,
+        has_started: bool,
+        failure: Option<ReplayFailure>,
+        publication: Box<ExclusivePublication>,
+    },
+}
+
+/// Reads what is to be replayed, and offers it. On its own thread, or in turns with other agents.
+#[derive(Debug)]
+pub(crate) struct Replayer {
+    commands: Receiver<ReplayerCommand>,
+    events: Sender<ReplayerEvent>,
+    /// For counters that bound replays.
+    client: Aeron,
+    /// How long a replay waits for its first segment and for a subscriber.
+    connect_timeout: Duration,
+    reader: BlockReader,
+    counters: IoCounters,
+    replays: Vec<ActiveReplay>,
+}
+
+#[derive(Debug)]
+struct ActiveReplay {
+    id: i64,
+    replay: Replay,
+    publication: Box<ExclusivePublication>,
+}
+
+impl Replayer {
+    pub(crate) fn new(
+        commands: Receiver<ReplayerCommand>,
+        events: Sender<ReplayerEvent>,
+        client: Aeron,
+        connect_timeout: Duration,
+        reader: BlockReader,
+        counters: IoCounters,
+    ) -> Self {
+        let replays = Vec::new();
+        Self { commands, events, client, connect_timeout, reader, counters, replays }
+    }
+
+    fn execute_commands(&mut self) -> usize {
+        let mut work_count = 0;
+        while let Ok(command) = self.commands.try_recv() {
+            self.execute(command);
+            work_count += 1;
+        }
+        work_count
+    }
+
+    fn execute(&mut self, command: ReplayerCommand) {
+        match command {
+            ReplayerCommand::StartReplay(start, publication) => {
+                let deadline = Instant::now().checked_add(self.connect_timeout);
+                self.replays.push(ActiveReplay {
+                    id: start.replay,
+                    replay: Replay::new(*start, publication.session_id(), deadline),
+                    publication,
+                });
+            }
+            ReplayerCommand::AbortReplay(id) => {
+                if let Some(index) = self.replays.iter().position(|active| active.id == id) {
+                    let mut active = self.replays.swap_remove(index);
+                    active.replay.abort();
+                    self.report(active);
+                }
+            }
+        }
+    }
+
+    /// Offers at most one block of each replay.
+    fn replay(&mut self) -> usize {
+        let now = Instant::now();
+        let mut work_count = 0;
+        let mut index = 0;
+        while let Some(active) = self.replays.get_mut(index) {
+            let ActiveReplay { id, replay, publication } = active;
+            let had_started = replay.has_started();
+            work_count += replay.do_work(publication.as_mut(), &mut self.reader, &self.client, now);
+            if replay.has_started() && !had_started {
+                let session_id = publication.session_id();
+                let event = ReplayerEvent::Started { replay: *id, session_id };
+                send(&self.events, event);
+            }
+            if replay.end().is_some() {
+                let active = self.replays.swap_remove(index);
+                self.report(active);
+            } else {
+                index += 1;
+            }
+        }
+        work_count
+    }
+
+    fn report(&self, active: ActiveReplay) {
+        let ActiveReplay { id, replay, mut publication } = active;
+        let failure = match replay.end() {
+            Some(ReplayEnd::Complete) => None,
+            Some(ReplayEnd::Failed(failure)) => {
+                publication.revoke_on_close();
+                Some(failure.clone())
+            }
+            Some(ReplayEnd::Incomplete) | None => {
+                publication.revoke_on_close();
+                None
+            }
+        };
+        let has_started = replay.has_started();
+        send(&self.events, ReplayerEvent::Ended { replay: id, has_started, failure, publication });
+    }
+}
+
+/// If the conductor has gone, what the event holds is closed here.
+fn send(events: &Sender<ReplayerEvent>, event: ReplayerEvent) {
+    if events.send(event).is_err() {
+        log::debug!("replayer: the conductor has gone");
+    }
+}
+
+impl Agent for Replayer {
+    fn do_work(&mut self) -> Result<usize, AgentError> {
+        let mut work_count = self.execute_commands();
+        if !self.replays.is_empty() {
+            work_count += self.replay();
+        }
+        if work_count > 0 {
+            self.counters.publish(&self.reader.totals);
+        }
+        Ok(work_count)
+    }
+
+    /// Ends all replays and gives their publications back.
+    fn on_close(&mut self) -> Result<(), AgentError> {
+        self.execute_commands();
+        for mut active in std::mem::take(&mut self.replays) {
+            active.replay.abort();
+            self.report(active);
+        }
+        Ok(())
+    }
+
+    fn role_name(&self) -> &str {
+        "archive-replayer"
+    }
+}
