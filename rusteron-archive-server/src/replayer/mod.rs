@@ -8,6 +8,10 @@ mod replayer;
 #[cfg(test)]
 mod agent_tests;
 #[cfg(test)]
+mod limit_tests;
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
 mod tests;
 
 pub(crate) use block_reader::BlockReader;

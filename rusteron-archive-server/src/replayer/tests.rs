@@ -1,227 +1,26 @@
-//! Tests of replays.
+//! Tests of replays of what is recorded.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rusteron_client::{CloseCause, OfferError, Position};
-use rusteron_core::log_buffer::{HEADER_LENGTH, TYPE_DATA, align};
-use rusteron_test_support::{DEADLINE, Random};
+use rusteron_core::log_buffer::{HEADER_LENGTH, TYPE_DATA};
+use rusteron_test_support::Random;
 
-use crate::conductor::effect::{Progress, RegistrationId, ReplayLimit, StartReplay};
+use crate::conductor::effect::StartReplay;
 use crate::protocol::error_code::ErrorCode;
-use crate::recorder::sample::{MTU, Stream, StreamSource};
-use crate::recorder::{BlockWriter, Recording};
-use crate::replayer::replay::{LimitCounters, Replay, ReplayEnd};
+use crate::recorder::sample::{MTU, Stream};
+use crate::replayer::replay::{Replay, ReplayEnd};
+use crate::replayer::sample::{
+    FILE_IO_MAX, NO_COUNTER, SESSION_ID, SMALL_SEGMENTS, Sink, TERM, assert_replayed, failed,
+    failure, reader, record_with, recorded, replay, run, start,
+};
 use crate::replayer::{BlockReader, BlockSink};
 use crate::segment::checksum::Checksum;
-use crate::segment::frame::{self, FrameCheck};
-use crate::segment::{Geometry, sample};
+use crate::segment::{Geometry, frame, sample};
+use crate::storage::Storage;
 use crate::storage::faulty::FaultyStorage;
-use crate::storage::{Directory, Storage, SyncLevel};
-
-const TERM: i32 = 64 << 10;
-const FILE_IO_MAX: usize = 64 << 10;
-const SESSION_ID: i32 = -77;
-const STREAM_ID: i32 = 1002;
-const SMALL_SEGMENTS: Geometry = Geometry { segment_length: TERM, ..sample::GEOMETRY };
-
-/// A publication that stands at a position, and checks what it is offered.
-struct Sink {
-    geometry: Geometry,
-    position: i64,
-    is_connected: bool,
-    max_message_length: usize,
-    /// Attempts in a hundred that are accepted.
-    acceptance: usize,
-    random: Random,
-    /// Data frames with their positions.
-    frames: Vec<(i64, Vec<u8>)>,
-}
-
-impl Sink {
-    fn new(geometry: Geometry, position: i64) -> Self {
-        Self {
-            geometry,
-            position,
-            is_connected: true,
-            max_message_length: TERM as usize / 8,
-            acceptance: 100,
-            random: Random::new(position as u64),
-            frames: Vec::new(),
-        }
-    }
-
-    fn attempt(&mut self) -> Result<(), OfferError> {
-        if !self.is_connected {
-            return Err(OfferError::NotConnected);
-        }
-        let errors = [OfferError::BackPressured, OfferError::AdminAction];
-        let error = errors[self.random.below(2)];
-        if self.random.percent(self.acceptance) { Ok(()) } else { Err(error) }
-    }
-}
-
-impl BlockSink for Sink {
-    fn session_id(&self) -> i32 {
-        SESSION_ID
-    }
-
-    fn stream_id(&self) -> i32 {
-        STREAM_ID
-    }
-
-    fn channel(&self) -> &str {
-        "aeron:ipc"
-    }
-
-    fn is_connected(&self) -> bool {
-        self.is_connected
-    }
-
-    fn has_window(&self) -> bool {
-        true
-    }
-
-    fn max_message_length(&self) -> usize {
-        self.max_message_length
-    }
-
-    fn offer_block(&mut self, block: &[u8]) -> Result<Position, OfferError> {
-        self.attempt()?;
-        let term_length = self.geometry.term_length as usize;
-        let check = FrameCheck { stream_id: STREAM_ID, term_length, max_data_length: MTU };
-        let term_id = self.geometry.term_id(self.position);
-        let mut offset = 0;
-        while offset < block.len() {
-            let rest = &block[offset..];
-            let term_offset = self.geometry.term_offset(self.position);
-            assert_eq!(self.geometry.term_id(self.position), term_id, "beyond the term");
-            let frame = check.check(rest.first_chunk().unwrap(), term_id, term_offset).unwrap();
-            assert_eq!(frame::frame_type(rest), TYPE_DATA);
-            assert_eq!(frame::session_id(rest), SESSION_ID);
-            let length = frame.aligned_length();
-            self.frames.push((self.position, rest[..length].to_vec()));
-            self.position += length as i64;
-            offset += length;
-        }
-        assert!(offset > 0);
-        Ok(self.position)
-    }
-
-    fn append_padding(&mut self, length: usize) -> Result<Position, OfferError> {
-        self.attempt()?;
-        assert!(length <= self.max_message_length);
-        self.position += align(HEADER_LENGTH + length) as i64;
-        Ok(self.position)
-    }
-}
-
-/// A counter with registration id 5.
-struct OneCounter(Option<i64>);
-
-impl LimitCounters for OneCounter {
-    fn value(&self, id: i32, registration_id: RegistrationId) -> Option<i64> {
-        assert_eq!(id, 4);
-        self.0.filter(|_| registration_id == 5)
-    }
-}
-
-const NO_COUNTER: OneCounter = OneCounter(None);
-
-fn reader(storage: &FaultyStorage) -> BlockReader {
-    BlockReader::new(Arc::new(storage.clone()), None)
-}
-
-fn record_with(storage: &FaultyStorage, stream: &Stream, checksum: Option<Checksum>) {
-    let mut writer = BlockWriter::new(Arc::new(storage.clone()), SyncLevel::None, checksum);
-    let mut recording = Recording::new(&stream.start_recording(), FILE_IO_MAX);
-    let mut source = StreamSource::new(stream.clone());
-    while recording.do_work(Some(&mut source), &mut writer) > 0 {}
-    assert_eq!(recording.position(), stream.end());
-}
-
-/// Returns a random stream from the start of a recording, and where it is recorded.
-fn recorded(seed: u64, geometry: Geometry, length: usize) -> (FaultyStorage, Stream) {
-    let random = &mut Random::new(seed);
-    let stream = Stream::random(random, geometry, geometry.start_position, length);
-    let storage = FaultyStorage::default();
-    record_with(&storage, &stream, None);
-    (storage, stream)
-}
-
-/// Replays a stopped recording up to its end.
-fn start(stream: &Stream, position: i64) -> StartReplay {
-    let geometry = &stream.geometry;
-    StartReplay {
-        replay: 1,
-        recording: geometry.recording_id,
-        channel: "aeron:ipc".to_owned(),
-        stream_id: STREAM_ID,
-        start_position: geometry.start_position,
-        position,
-        end_position: stream.end(),
-        stop_position: stream.end(),
-        limit: ReplayLimit::None,
-        initial_term_id: geometry.initial_term_id,
-        term_length: geometry.term_length,
-        segment_length: geometry.segment_length,
-        mtu: MTU as i32,
-        recorded_stream_id: geometry.stream_id,
-        file_io_max: FILE_IO_MAX as i32,
-    }
-}
-
-/// Replays what lies behind the start, with a limit.
-fn follow(stream: &Stream, stop_position: i64, limit: ReplayLimit) -> StartReplay {
-    let position = stream.geometry.start_position;
-    StartReplay { end_position: i64::MAX, stop_position, limit, ..start(stream, position) }
-}
-
-fn replay(start: StartReplay) -> Replay {
-    Replay::new(start, SESSION_ID, None)
-}
-
-/// Replays until the end.
-fn run(replay: &mut Replay, sink: &mut Sink, reader: &mut BlockReader) -> ReplayEnd {
-    loop {
-        replay.do_work(sink, reader, &NO_COUNTER, Instant::now());
-        if let Some(end) = replay.end() {
-            return end.clone();
-        }
-    }
-}
-
-fn failure(end: Option<&ReplayEnd>) -> (ErrorCode, String) {
-    match end {
-        Some(ReplayEnd::Failed(failure)) => (failure.code, failure.text.clone()),
-        other => panic!("{other:?}"),
-    }
-}
-
-/// Replays until it fails.
-fn failed(start: StartReplay, stream: &Stream, reader: &mut BlockReader) -> (ErrorCode, String) {
-    let mut sink = Sink::new(stream.geometry, start.position);
-    failure(Some(&run(&mut replay(start), &mut sink, reader)))
-}
-
-/// Asserts that a sink got the data frames that begin from one position to another, with its ids.
-#[track_caller]
-fn assert_replayed(sink: &Sink, stream: &Stream, from: i64, to: i64) {
-    let mut expected = Vec::new();
-    for (position, bytes) in stream.frames() {
-        if (from..to).contains(&position) && frame::frame_type(bytes) == TYPE_DATA {
-            let mut bytes = bytes.to_vec();
-            frame::set_session_id(&mut bytes, SESSION_ID);
-            frame::set_stream_id(&mut bytes, STREAM_ID);
-            expected.push((position, bytes));
-        }
-    }
-    assert_eq!(sink.frames.len(), expected.len());
-    assert!(sink.frames == expected);
-}
 
 #[test]
 fn replay_equals_the_recording() {
@@ -555,103 +354,6 @@ fn abort_is_incomplete_at_every_step() {
 }
 
 #[test]
-fn recording_in_progress_is_followed() {
-    let (storage, stream) = recorded(16, SMALL_SEGMENTS, 3 * TERM as usize);
-    let start_recording = stream.start_recording();
-    let progress: &Arc<Progress> = &start_recording.progress;
-    let (mut reader, mut sink) = (reader(&storage), Sink::new(SMALL_SEGMENTS, 0));
-    let mut replay = replay(follow(&stream, 0, ReplayLimit::Recording(Arc::clone(progress))));
-    let mut work = |replay: &mut Replay, sink: &mut Sink| {
-        while replay.do_work(sink, &mut reader, &NO_COUNTER, Instant::now()) > 0 {}
-    };
-    let positions: Vec<i64> = stream.frames().iter().map(|(position, _)| *position).collect();
-    for &position in positions.iter().step_by(7) {
-        progress.position.store(position, Ordering::Release);
-        work(&mut replay, &mut sink);
-        assert_eq!((sink.position, replay.end()), (position, None));
-        assert_replayed(&sink, &stream, 0, position);
-    }
-    progress.position.store(stream.end(), Ordering::Release);
-    progress.has_ended.store(true, Ordering::Release);
-    work(&mut replay, &mut sink);
-    assert_eq!(replay.end(), Some(&ReplayEnd::Complete));
-    assert_replayed(&sink, &stream, 0, stream.end());
-}
-
-/// A replay of a certain length does not go beyond it when the recording ends behind it.
-#[test]
-fn end_of_the_recording_does_not_lengthen_a_replay() {
-    let (storage, stream) = recorded(17, sample::GEOMETRY, 10_000);
-    let start_recording = stream.start_recording();
-    let progress = &start_recording.progress;
-    let end_position = stream.frames()[5].0;
-    let limit = ReplayLimit::Recording(Arc::clone(progress));
-    let start = StartReplay { end_position, ..follow(&stream, 0, limit) };
-    progress.position.store(stream.end(), Ordering::Release);
-    progress.has_ended.store(true, Ordering::Release);
-    let mut sink = Sink::new(stream.geometry, 0);
-    let end = run(&mut replay(start), &mut sink, &mut reader(&storage));
-    assert_eq!(end, ReplayEnd::Complete);
-    assert_replayed(&sink, &stream, 0, end_position);
-}
-
-#[test]
-fn counter_bounds_the_replay_while_it_is_there() {
-    let (storage, stream) = recorded(18, sample::GEOMETRY, 100_000);
-    let (mut reader, mut sink) = (reader(&storage), Sink::new(stream.geometry, 0));
-    let limit = ReplayLimit::Counter { id: 4, registration_id: 5 };
-    let mut replay = replay(follow(&stream, 0, limit));
-    let mut work = |replay: &mut Replay, sink: &mut Sink, value| {
-        while replay.do_work(sink, &mut reader, &OneCounter(value), Instant::now()) > 0 {}
-    };
-    let frames = stream.frames();
-    let positions: Vec<i64> = [0, 3, 4, 20, 10].map(|index: usize| frames[index].0).to_vec();
-    let mut max = 0;
-    for position in positions {
-        work(&mut replay, &mut sink, Some(position));
-        max = max.max(position);
-        assert_eq!((sink.position, replay.end()), (max, None));
-    }
-    // In the middle of a frame.
-    work(&mut replay, &mut sink, Some(frames[22].0 + 1));
-    assert_eq!((sink.position, replay.end()), (frames[22].0, None));
-    work(&mut replay, &mut sink, None);
-    assert_eq!(replay.end(), Some(&ReplayEnd::Complete));
-    assert_replayed(&sink, &stream, 0, frames[22].0);
-}
-
-/// Another counter has got the id.
-#[test]
-fn counter_of_another_registration_is_the_end() {
-    let (storage, stream) = recorded(19, sample::GEOMETRY, 10_000);
-    let limit = ReplayLimit::Counter { id: 4, registration_id: 6 };
-    let stop_position = stream.frames()[4].0;
-    let mut sink = Sink::new(stream.geometry, 0);
-    let mut replay = replay(follow(&stream, stop_position, limit));
-    let counters = OneCounter(Some(stream.end()));
-    while replay.end().is_none() {
-        replay.do_work(&mut sink, &mut reader(&storage), &counters, Instant::now());
-    }
-    assert_eq!(replay.end(), Some(&ReplayEnd::Complete));
-    assert_replayed(&sink, &stream, 0, stop_position);
-}
-
-#[test]
-fn limit_beyond_the_recording_is_an_error() {
-    let (storage, stream) = recorded(20, sample::GEOMETRY, 10_000);
-    let limit = ReplayLimit::Counter { id: 4, registration_id: 5 };
-    let mut sink = Sink::new(stream.geometry, 0);
-    let mut replay = replay(follow(&stream, 0, limit));
-    let counters = OneCounter(Some(stream.end() + 4096));
-    while replay.end().is_none() {
-        replay.do_work(&mut sink, &mut reader(&storage), &counters, Instant::now());
-    }
-    let (_, text) = failure(replay.end());
-    let expected = format!("unexpected end of recording at position={} ", stream.end());
-    assert!(text.starts_with(&expected), "{text}");
-}
-
-#[test]
 fn impossible_geometry_is_an_error() {
     let (storage, stream) = recorded(21, sample::GEOMETRY, 1000);
     for (term_length, segment_length) in [(0, TERM), (TERM, 0), (i32::MIN, -1), (TERM, TERM / 2)] {
@@ -660,40 +362,4 @@ fn impossible_geometry_is_an_error() {
         assert_eq!(code, ErrorCode::Generic);
         assert!(text.contains("must be a power of two"), "{text}");
     }
-}
-
-/// The recorder on its thread, the replayer on another, real files between them.
-#[test]
-fn growing_recording_is_followed_on_another_thread() {
-    let dir = tempfile::tempdir().unwrap();
-    let storage: Arc<dyn Storage> = Arc::new(Directory::open(dir.path()).unwrap());
-    let geometry = SMALL_SEGMENTS;
-    let stream = Stream::random(&mut Random::new(22), geometry, 0, 20 * TERM as usize);
-    let start_recording = stream.start_recording();
-    let limit = ReplayLimit::Recording(Arc::clone(&start_recording.progress));
-    let start = follow(&stream, 0, limit);
-    let mut sink = Sink::new(geometry, 0);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut writer = BlockWriter::new(Arc::clone(&storage), SyncLevel::None, None);
-            let mut recording = Recording::new(&start_recording, 8192);
-            let mut source = StreamSource::new(stream.clone());
-            source.is_end_of_stream = true;
-            while !recording.is_stopped() {
-                recording.do_work(Some(&mut source), &mut writer);
-                // The replayer has often nothing to do.
-                thread::yield_now();
-            }
-            recording.announce_end();
-        });
-        let mut reader = BlockReader::new(Arc::clone(&storage), None);
-        let mut replay = replay(start);
-        let begin = Instant::now();
-        while replay.end().is_none() {
-            replay.do_work(&mut sink, &mut reader, &NO_COUNTER, Instant::now());
-            assert!(begin.elapsed() < DEADLINE);
-        }
-        assert_eq!(replay.end(), Some(&ReplayEnd::Complete));
-    });
-    assert_replayed(&sink, &stream, 0, stream.end());
 }
