@@ -152,6 +152,58 @@ fn end_of_driver_ends_server() {
 }
 
 #[test]
+fn recordings_survive_end_of_driver() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let launch = |driver: &MediaDriver| {
+        let mut context = ArchiveServerContext::new();
+        context
+            .set_aeron_dir(driver.aeron_dir())
+            .and_then(|context| context.set_archive_dir(dir.path()))
+            .and_then(|context| context.set_control_channel_enabled(false))
+            .expect("settings");
+        ArchiveServer::launch(context).expect("a server")
+    };
+    let connect = |driver: &MediaDriver| {
+        Archive::connect(&rusteron_test_support::connect(driver), ipc_context()).expect("a session")
+    };
+    let driver = MediaDriver::launch_embedded().expect("a driver");
+    let server = launch(&driver);
+    let archive = connect(&driver);
+    let (publication, recording_id, position) = record(&archive, 1000);
+    driver.close().expect("a good end");
+    await_that("the end of the server", || server.has_ended());
+    drop((publication, archive));
+    let error = server.close().expect_err("the driver has ended");
+    assert!(matches!(error.kind(), ServerErrorKind::Client(_)), "{error:?}");
+
+    let driver = MediaDriver::launch_embedded().expect("a driver");
+    let _server = launch(&driver);
+    let archive = connect(&driver);
+    assert_eq!(archive.stop_position(recording_id).expect("an answer"), Some(position));
+    assert_eq!(replay_all(&archive, recording_id, recorded()), (0..1000).collect::<Vec<_>>());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_are_bound_to_their_cpus() {
+    let _fixture = Fixture::launch_with(|context| {
+        context
+            .set_threading_mode(ArchiveThreadingMode::Dedicated)
+            .and_then(|context| context.set_recorder_cpu_affinity(0))
+            .expect("settings");
+    });
+    let is_bound = |task: std::fs::DirEntry| {
+        // Linux keeps 15 bytes of the name.
+        let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
+        status.contains("Name:\tarchive-recorde\n") && status.contains("Cpus_allowed_list:\t0\n")
+    };
+    await_that("a bound thread", || {
+        let tasks = std::fs::read_dir("/proc/self/task").expect("threads");
+        tasks.filter_map(Result::ok).any(is_bound)
+    });
+}
+
+#[test]
 fn missing_driver_is_an_error() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut context = ArchiveServerContext::new();
