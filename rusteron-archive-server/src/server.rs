@@ -80,7 +80,7 @@ impl ArchiveServer {
     ///
     /// Blocks until the media driver has answered, for up to twice the driver timeout, and until the ends of recordings
     /// that a killed server has left are found. That reads the last segment file of each. The server takes requests when
-    /// this returns.
+    /// this returns. A media driver in the caller's own loop cannot answer meanwhile.
     ///
     /// # Errors
     /// - [`InvalidArgument`](ServerErrorKind::InvalidArgument): settings are missing, or do not fit each other;

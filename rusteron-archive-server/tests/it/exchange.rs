@@ -1,0 +1,86 @@
+//! A directory goes to Java's archive and back.
+
+use std::path::Path;
+
+use rusteron_archive::{Archive, SourceLocation};
+use rusteron_archive_server::Checksum;
+use rusteron_test_support::archive::{
+    JavaArchive, Options, STREAM, await_recording, offer_numbered, record, replay_all,
+};
+use rusteron_test_support::{DEADLINE, command, has_java, java_run, run};
+
+use crate::support::{Fixture, await_stop, recorded};
+
+/// Continues a stopped recording up to so many messages, and stops it again.
+fn extend(archive: &Archive, recording_id: i64, numbers: std::ops::Range<u64>) {
+    let descriptor = archive.recording(recording_id).expect("an answer").expect("a recording");
+    let channel = descriptor.continuation("aeron:ipc").expect("a channel").expect("an end");
+    let mut publication =
+        archive.aeron().add_exclusive_publication(channel, STREAM).expect("a publication");
+    archive
+        .extend_recording(recording_id, "aeron:ipc", STREAM, SourceLocation::Local, true)
+        .expect("a subscription");
+    assert_eq!(await_recording(archive, publication.session_id()), recording_id);
+    let end = offer_numbered(&mut publication, numbers.clone());
+    archive.await_recorded(recording_id, end, DEADLINE).expect("a recording");
+    drop(publication);
+    assert_eq!(await_stop(archive, recording_id), end);
+    assert_eq!(replay_all(archive, recording_id, recorded()), (0..numbers.end).collect::<Vec<_>>());
+}
+
+/// Lets Java's tool verify everything in a directory.
+fn verify(dir: &Path, arguments: &[&str]) {
+    let (script, dir) = (java_run(), dir.to_str().expect("a path"));
+    let all = [&["io.aeron.archive.ArchiveTool", dir, "verify", "-a"], arguments].concat();
+    let mut command = command(script.to_str().expect("a path"), all);
+    // For Agrona's CRC-32.
+    command.env("RUSTERON_JAVA_OPTIONS", "--add-opens=java.base/java.util.zip=ALL-UNNAMED");
+    let finished = run(command);
+    finished.assert_exit_code(0);
+    finished.assert_lines(["(recordingId=0) OK"]);
+}
+
+#[test]
+fn java_extends_what_server_recorded() {
+    if !has_java() || std::env::var_os("RUSTERON_ARCHIVE_PROGRAMS").is_some() {
+        return;
+    }
+    let mut fixture = Fixture::launch();
+    let archive = fixture.connect();
+    let (publication, recording_id, _) = record(&archive, 3000);
+    drop(publication);
+    await_stop(&archive, recording_id);
+    drop(archive);
+    fixture.take().close().expect("a good end");
+    verify(&fixture.archive_dir(), &[]);
+
+    let archive_dir = Some(fixture.archive_dir());
+    let options = Options { archive_dir, ..Options::default() };
+    let mut java = JavaArchive::launch_with(options).expect("an archive");
+    let archive = java.connect();
+    extend(&archive, recording_id, 3000..5000);
+    drop(archive);
+    assert_eq!(java.stop().code(), Some(143));
+
+    fixture.restart();
+    let archive = fixture.connect();
+    extend(&archive, recording_id, 5000..6000);
+    drop(archive);
+    fixture.take().close().expect("a good end");
+    verify(&fixture.archive_dir(), &[]);
+}
+
+#[test]
+fn java_verifies_checksums_of_open_recording() {
+    if !has_java() {
+        return;
+    }
+    let mut fixture = Fixture::launch_with(|context| {
+        context.set_record_checksum(Some(Checksum::Crc32)).expect("a checksum");
+    });
+    let archive = fixture.connect();
+    let (_publication, _, _) = record(&archive, 3000);
+    // Stopped by the end of the server.
+    fixture.take().close().expect("a good end");
+    verify(&fixture.archive_dir(), &["-checksum", "io.aeron.archive.checksum.Crc32"]);
+}
