@@ -18,6 +18,8 @@ const MAX_SCANNED: usize = 64;
 pub(crate) struct Listing {
     correlation_id: i64,
     next: RecordingId,
+    /// What the answer names if there are no more, by Java's count.
+    end: RecordingId,
     remaining: i32,
     filter: Option<OwnedFilter>,
 }
@@ -58,7 +60,7 @@ impl Conductor {
             channel_fragment: filter.channel_fragment.to_vec(),
         });
         let correlation_id = requester.correlation_id;
-        let listing = Listing { correlation_id, next: from, remaining: count, filter };
+        let listing = Listing { correlation_id, next: from, end: from, remaining: count, filter };
         self.listings.insert(requester.session, listing);
         Ok(None)
     }
@@ -153,8 +155,9 @@ impl Conductor {
         let correlation_id = listing.correlation_id;
         let to = Requester { session, correlation_id };
         for _ in 0..MAX_SCANNED {
-            let Some(found) = self.catalog.descriptors_from(listing.next).next() else {
-                let answer = Answer::RecordingUnknown(listing.next);
+            let mut descriptors = self.catalog.descriptors_from(listing.next);
+            let Some(found) = descriptors.next() else {
+                let answer = Answer::RecordingUnknown(listing.end);
                 self.sessions.respond(to, &answer, now, out);
                 return true;
             };
@@ -178,6 +181,8 @@ impl Conductor {
                 }
             }
             listing.next = recording.saturating_add(1);
+            listing.end =
+                descriptors.next().map_or(listing.end.saturating_add(1), |it| it.recording_id);
             if listing.remaining == 0 {
                 return true;
             }

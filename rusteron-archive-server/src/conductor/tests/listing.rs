@@ -84,6 +84,7 @@ fn list_sends_descriptors_then_an_answer_if_there_are_fewer() {
         (0, 2, vec![0, 1], None),
         (1, 5, vec![1, 2], Some(3)),
         (-5, 1, vec![0], None),
+        (-5, 5, vec![0, 1, 2], Some(3)),
         (7, 1, vec![], Some(7)),
         (i64::MAX, 1, vec![], Some(i64::MAX)),
         (2, 0, vec![], Some(2)),
