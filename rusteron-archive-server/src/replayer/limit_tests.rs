@@ -85,6 +85,48 @@ fn counter_bounds_the_replay_while_it_is_there() {
     assert_replayed(&sink, &stream, 0, frames[22].0);
 }
 
+#[test]
+fn counter_that_goes_back_takes_nothing_back() {
+    let (storage, stream) = recorded(23, sample::GEOMETRY, 10_000);
+    let (mut reader, mut sink) = (reader(&storage), Sink::new(stream.geometry, 0));
+    let limit = ReplayLimit::Counter { id: 4, registration_id: 5 };
+    let mut replay = replay(follow(&stream, 0, limit));
+    let position = stream.frames()[10].0;
+    sink.acceptance = 0;
+    for value in [0, 0, position, 0] {
+        replay.do_work(&mut sink, &mut reader, &OneCounter(Some(value)), Instant::now());
+    }
+    sink.acceptance = 100;
+    assert_eq!(run(&mut replay, &mut sink, &mut reader), ReplayEnd::Complete);
+    assert_replayed(&sink, &stream, 0, position);
+}
+
+#[test]
+fn replay_from_the_end_of_a_recording_in_progress_waits_for_more() {
+    let (storage, stream) = recorded(24, sample::GEOMETRY, 10_000);
+    let position = stream.frames()[10].0;
+    // Nothing is recorded there yet.
+    let content = storage.content("3-0.rec").unwrap();
+    let mut file = storage.open("3-0.rec").unwrap();
+    file.set_length(position as u64).unwrap();
+    file.set_length(content.len() as u64).unwrap();
+    let start_recording = stream.start_recording();
+    let progress: &Arc<Progress> = &start_recording.progress;
+    progress.position.store(position, Ordering::Release);
+    let limit = ReplayLimit::Recording(Arc::clone(progress));
+    let start = StartReplay { position, ..follow(&stream, position, limit) };
+    let (mut reader, mut sink) = (reader(&storage), Sink::new(stream.geometry, position));
+    let mut replay = replay(start);
+    while replay.do_work(&mut sink, &mut reader, &NO_COUNTER, Instant::now()) > 0 {}
+    assert_eq!((replay.end(), sink.position), (None, position));
+
+    file.write_all_at(&content, 0).unwrap();
+    progress.position.store(stream.end(), Ordering::Release);
+    progress.has_ended.store(true, Ordering::Release);
+    assert_eq!(run(&mut replay, &mut sink, &mut reader), ReplayEnd::Complete);
+    assert_replayed(&sink, &stream, position, stream.end());
+}
+
 /// Another counter has got the id.
 #[test]
 fn counter_of_another_registration_is_the_end() {

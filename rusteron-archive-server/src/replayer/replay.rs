@@ -255,7 +255,8 @@ impl Replay {
                 self.available = progress.position.load(Ordering::Acquire);
                 has_ended
             }
-            // In each turn: the value goes with the counter.
+            // In each turn, as the value goes with the counter. As in Java, a smaller value takes
+            // nothing back.
             ReplayLimit::Counter { id, registration_id } => {
                 let value = counters.value(*id, *registration_id);
                 self.available = self.available.max(value.unwrap_or(i64::MIN));
@@ -367,7 +368,6 @@ impl Replay {
 
     fn finish(&mut self, end: ReplayEnd) {
         log::debug!("replay {}: {end:?} at position {}", self.session_id, self.position);
-        self.file = None;
         self.state = State::Done(end);
     }
 
