@@ -327,6 +327,28 @@ mod tests {
         assert!(error.to_string().contains("available space is 2147483615 bytes"), "{error}");
     }
 
+    /// The storage failed again when an edit was undone at once.
+    #[test]
+    fn next_edit_undoes_a_failed_one() {
+        let edits: [fn(&mut CatalogFile); 2] = [
+            |file| file.overwrite(8, &[1]).expect("an edit"),
+            |file| file.append(&[5; 64]).map(drop).expect("an edit"),
+        ];
+        for edit in edits {
+            let storage = FaultyStorage::default();
+            let mut file = open(&storage, 1000);
+            let mut other = storage.open(CATALOG_NAME).expect("the file");
+            other.write_all_at(&[7; 500], 20).expect("a write");
+            file.unsettled = Some(20..520);
+            edit(&mut file);
+            let content = storage.content(CATALOG_NAME).expect("the file");
+            let (known, rest) = content.split_at(file.content().len());
+            assert_eq!(known[..8], header::empty()[..8]);
+            assert_eq!(known[12..32], header::empty()[12..]);
+            assert!(rest.iter().all(|&byte| byte == 0));
+        }
+    }
+
     #[test]
     fn unfinished_file_is_removed() {
         let storage = FaultyStorage::default();
