@@ -78,6 +78,7 @@ impl Catalog {
     }
 
     /// Returns the id of the next recording.
+    #[cfg(test)]
     pub(crate) fn next_id(&self) -> i64 {
         self.next_id
     }

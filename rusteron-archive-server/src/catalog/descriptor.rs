@@ -292,13 +292,14 @@ mod tests {
 
     #[test]
     fn wrong_descriptors_are_refused() {
-        let refused = |change: fn(&mut Descriptor)| {
+        type Change = fn(&mut Descriptor);
+        let refused = |change: Change| {
             let mut descriptor = DESCRIPTOR;
             change(&mut descriptor);
             Descriptor::read(&descriptor.to_entry(&TEXTS, 0, None)).expect_err("a wrong descriptor")
         };
         assert_eq!(refused(|d| d.recording_id = -1), "recording id -1: must not be negative");
-        let cases: [(&str, fn(&mut Descriptor)); 12] = [
+        let cases: [(&str, Change); 12] = [
             ("start position -32", |d| d.start_position = -32),
             ("start position 65", |d| d.start_position = 65),
             ("stop position 32", |d| d.stop_position = 32),

@@ -71,7 +71,7 @@ fn catalog_of_java_returns_to_java() {
     let Some(mut archive) = launch() else { return };
     let (publication, id, position) = record(&archive.connect(), 3000);
     drop(publication);
-    assert_eq!(archive.stop().code(), Some(143));
+    archive.stop();
     let dir = archive.archive_dir().to_owned();
     tool(&dir, &["checksum", CRC_32, "-a"]);
 
@@ -112,7 +112,7 @@ fn catalog_of_java_returns_to_java() {
     let (publication, next, _) = record(&archive.connect(), 10);
     assert_eq!(next, 3);
     drop(publication);
-    assert_eq!(archive.stop().code(), Some(143));
+    archive.stop();
     let again = content(&dir);
     let catalog = open(&dir, 5);
     assert_eq!(catalog.get(third).map(|known| known.session_id), Some(13));

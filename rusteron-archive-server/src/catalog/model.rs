@@ -200,7 +200,7 @@ impl Model {
             assert_eq!(entry[RECORDING_ID_OFFSET..], *bytes);
             if let Some(checksum) = checksum {
                 let expected = checksum.of(&entry[ENTRY_HEADER_LENGTH..]);
-                assert_eq!(i32_at(&entry, CHECKSUM_OFFSET), expected, "recording {id}");
+                assert_eq!(i32_at(entry, CHECKSUM_OFFSET), expected, "recording {id}");
             }
             model.recordings.insert(id, Known { descriptor: *descriptor, texts });
         }
@@ -226,7 +226,7 @@ impl Model {
             let Descriptor { session_id: session, stream_id: stream, .. } = known.descriptor;
             (session, stream) == (session_id, stream_id) && known.texts[1].contains(&fragment)
         };
-        let last = self.recordings.range(id..).filter(is_match).next_back().map(|(id, _)| *id);
+        let last = self.recordings.range(id..).rfind(is_match).map(|(id, _)| *id);
         assert_eq!(catalog.find_last(id, session_id, stream_id, fragment.as_bytes()), last);
     }
 }
