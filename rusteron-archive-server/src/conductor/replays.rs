@@ -69,16 +69,10 @@ impl Range {
     /// `limit` is up to where a recording in progress, or a counter, allows to read.
     fn new(
         descriptor: &Descriptor,
-        request: &Replay<'_>,
+        position: i64,
+        requested: i64,
         limit: Option<i64>,
     ) -> Result<Self, Failure> {
-        let position = match request.position {
-            NULL_POSITION => descriptor.start_position,
-            position => {
-                check_position(descriptor, position)?;
-                position
-            }
-        };
         let recording = descriptor.recording_id;
         let (stop_position, max_length) = match limit {
             Some(limit) if position > limit => {
@@ -87,7 +81,7 @@ impl Range {
             Some(limit) => (limit, i64::MAX - position),
             None => (descriptor.stop_position, descriptor.stop_position - position),
         };
-        let length = match request.length {
+        let length = match requested {
             ALL_AND_FOLLOW => max_length,
             ALL_AND_STOP if stop_position == position => {
                 return Err(Failure::new(
@@ -103,9 +97,8 @@ impl Range {
         };
         if length < 0 {
             return Err(Failure::generic(format!(
-                "replay length must be positive: replayLength={length}, length={}, \
-                 stopPosition={stop_position}, replayPosition={position} for recording {recording}",
-                request.length
+                "replay length must be positive: replayLength={length}, length={requested}, \
+                 stopPosition={stop_position}, replayPosition={position} for recording {recording}"
             )));
         }
         Ok(Self { position, end_position: position + length, stop_position })
@@ -182,8 +175,13 @@ impl Conductor {
             return Err(Failure::new(ErrorCode::MaxReplays, text));
         }
         let descriptor = self.catalog.get(recording).ok_or_else(|| unknown_recording(recording))?;
-        let range =
-            Range::new(descriptor, request, limit_position.filter(|&it| it != NULL_POSITION))?;
+        let position = match request.position {
+            NULL_POSITION => descriptor.start_position,
+            position => {
+                check_position(descriptor, position)?;
+                position
+            }
+        };
         let (mtu, max_read) = (descriptor.mtu, self.settings.file_io_max_length);
         let file_io_max = match request.file_io_max_length {
             length if length > 0 && length < mtu => {
@@ -197,6 +195,8 @@ impl Conductor {
             length if length > 0 => length.min(max_read),
             _ => max_read,
         };
+        let limit_position = limit_position.filter(|&position| position != NULL_POSITION);
+        let range = Range::new(descriptor, position, request.length, limit_position)?;
         let start = ReplayStart {
             position: range.position,
             initial_term_id: descriptor.initial_term_id,

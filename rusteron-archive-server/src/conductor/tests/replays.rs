@@ -288,6 +288,20 @@ fn reads_are_bounded_by_client_and_server() {
 }
 
 #[test]
+fn reads_are_checked_between_position_and_length() {
+    let mut harness = Harness::connected();
+    harness.add_stopped(IPC, 640);
+    for (position, length, expected) in [
+        (640, -3, "6: error 16: requested replay start position=640 "),
+        (32, -3, "6: error 0: fileIoMaxLength=100 < mtuLength=1408"),
+    ] {
+        let request = ReplayRequest { file_io_max_length: 100, ..request(0, position, length) };
+        harness.send(request.to_vec());
+        assert!(harness.sent()[0].starts_with(expected));
+    }
+}
+
+#[test]
 fn wrong_channel_is_refused() {
     let mut harness = Harness::connected();
     harness.add_stopped(IPC, 640);
