@@ -66,23 +66,24 @@ fn counter_bounds_the_replay_while_it_is_there() {
     let (mut reader, mut sink) = (reader(&storage), Sink::new(stream.geometry, 0));
     let limit = ReplayLimit::Counter { id: 4, registration_id: 5 };
     let mut replay = replay(follow(&stream, 0, limit));
-    let mut work = |replay: &mut Replay, sink: &mut Sink, value| {
-        while replay.do_work(sink, &mut reader, &OneCounter(value), Instant::now()) > 0 {}
+    let mut work = |replay: &mut Replay, sink: &mut Sink, counter: OneCounter| {
+        while replay.do_work(sink, &mut reader, &counter, Instant::now()) > 0 {}
     };
     let frames = stream.frames();
     let positions: Vec<i64> = [0, 3, 4, 20, 10].map(|index: usize| frames[index].0).to_vec();
     let mut max = 0;
     for position in positions {
-        work(&mut replay, &mut sink, Some(position));
+        work(&mut replay, &mut sink, OneCounter::Allocated(position));
         max = max.max(position);
         assert_eq!((sink.position, replay.end()), (max, None));
     }
     // In the middle of a frame.
-    work(&mut replay, &mut sink, Some(frames[22].0 + 1));
+    work(&mut replay, &mut sink, OneCounter::Allocated(frames[22].0 + 1));
     assert_eq!((sink.position, replay.end()), (frames[22].0, None));
-    work(&mut replay, &mut sink, None);
+    // What it had when it was freed counts.
+    work(&mut replay, &mut sink, OneCounter::Freed(frames[30].0));
     assert_eq!(replay.end(), Some(&ReplayEnd::Complete));
-    assert_replayed(&sink, &stream, 0, frames[22].0);
+    assert_replayed(&sink, &stream, 0, frames[30].0);
 }
 
 #[test]
@@ -94,7 +95,7 @@ fn counter_that_goes_back_takes_nothing_back() {
     let position = stream.frames()[10].0;
     sink.acceptance = 0;
     for value in [0, 0, position, 0] {
-        replay.do_work(&mut sink, &mut reader, &OneCounter(Some(value)), Instant::now());
+        replay.do_work(&mut sink, &mut reader, &OneCounter::Allocated(value), Instant::now());
     }
     sink.acceptance = 100;
     assert_eq!(run(&mut replay, &mut sink, &mut reader), ReplayEnd::Complete);
@@ -135,7 +136,7 @@ fn counter_of_another_registration_is_the_end() {
     let stop_position = stream.frames()[4].0;
     let mut sink = Sink::new(stream.geometry, 0);
     let mut replay = replay(follow(&stream, stop_position, limit));
-    let counters = OneCounter(Some(stream.end()));
+    let counters = OneCounter::Allocated(stream.end());
     while replay.end().is_none() {
         replay.do_work(&mut sink, &mut reader(&storage), &counters, Instant::now());
     }
@@ -149,7 +150,7 @@ fn limit_beyond_the_recording_is_an_error() {
     let limit = ReplayLimit::Counter { id: 4, registration_id: 5 };
     let mut sink = Sink::new(stream.geometry, 0);
     let mut replay = replay(follow(&stream, 0, limit));
-    let counters = OneCounter(Some(stream.end() + 4096));
+    let counters = OneCounter::Allocated(stream.end() + 4096);
     while replay.end().is_none() {
         replay.do_work(&mut sink, &mut reader(&storage), &counters, Instant::now());
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use rusteron_client::{Aeron, OfferError, Position};
+use rusteron_client::{Aeron, CounterState, OfferError, Position};
 use rusteron_core::log_buffer::{FRAME_ALIGNMENT, HEADER_LENGTH, align};
 
 use crate::conductor::effect::{RegistrationId, ReplayFailure, ReplayLimit, StartReplay};
@@ -16,16 +16,21 @@ use crate::storage::StorageFile;
 
 /// The counters that bound replays.
 pub(crate) trait LimitCounters {
-    /// Returns the value of a counter while it has this registration id.
+    /// Tells whether there is a counter with the id.
+    fn is_allocated(&self, id: i32) -> bool;
+
+    /// Returns the value of the counter with this registration id, the last one if it has been freed. `None` once another
+    /// counter has the id.
     fn value(&self, id: i32, registration_id: RegistrationId) -> Option<i64>;
 }
 
 impl LimitCounters for Aeron {
+    fn is_allocated(&self, id: i32) -> bool {
+        self.counters_reader().state(id) == Some(CounterState::Allocated)
+    }
+
     fn value(&self, id: i32, registration_id: RegistrationId) -> Option<i64> {
-        let counters = self.counters_reader();
-        let value = counters.value(id)?;
-        // Compared after the value, which can be that of the next counter in this slot.
-        (counters.registration_id(id)? == registration_id).then_some(value)
+        self.counters_reader().last_value(id, registration_id)
     }
 }
 
@@ -255,12 +260,14 @@ impl Replay {
                 self.available = progress.position.load(Ordering::Acquire);
                 has_ended
             }
-            // In each turn, as the value goes with the counter. As in Java, a smaller value takes
-            // nothing back.
+            // In each turn, as the value goes with the next counter. As in Java, a smaller value
+            // takes nothing back.
             ReplayLimit::Counter { id, registration_id } => {
+                // The state first: once the counter is freed, its value stays.
+                let is_there = counters.is_allocated(*id);
                 let value = counters.value(*id, *registration_id);
                 self.available = self.available.max(value.unwrap_or(i64::MIN));
-                value.is_none()
+                !is_there || value.is_none()
             }
         };
         if is_final {

@@ -116,17 +116,26 @@ impl BlockSink for Sink {
     }
 }
 
-/// A counter with registration id 5.
-pub(super) struct OneCounter(pub(super) Option<i64>);
+/// A counter with id 4 and registration id 5.
+pub(super) enum OneCounter {
+    Allocated(i64),
+    /// With its last value.
+    Freed(i64),
+}
 
 impl LimitCounters for OneCounter {
+    fn is_allocated(&self, _id: i32) -> bool {
+        matches!(self, Self::Allocated(_))
+    }
+
     fn value(&self, id: i32, registration_id: RegistrationId) -> Option<i64> {
         assert_eq!(id, 4);
-        self.0.filter(|_| registration_id == 5)
+        let (Self::Allocated(value) | Self::Freed(value)) = self;
+        (registration_id == 5).then_some(*value)
     }
 }
 
-pub(super) const NO_COUNTER: OneCounter = OneCounter(None);
+pub(super) const NO_COUNTER: OneCounter = OneCounter::Freed(0);
 
 pub(super) fn reader(storage: &FaultyStorage) -> BlockReader {
     BlockReader::new(Arc::new(storage.clone()), None)

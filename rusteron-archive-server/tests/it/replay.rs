@@ -93,7 +93,9 @@ fn counter_bounds_it() {
         numbers.len() >= 40
     });
     assert_eq!(subscription.images().next().expect("an image").position(), 40 * frame);
+    // The last value counts, whenever the server looks.
     limit.set(position);
+    drop(limit);
     numbers.extend(drain(&mut subscription));
     assert_eq!(numbers, (0..100).collect::<Vec<_>>());
 }

@@ -155,6 +155,17 @@ impl<'a> CountersReader<'a> {
         self.allocated(counter_id)?.value()
     }
 
+    /// Returns the value of a counter with a registration id, the last one if the counter has been
+    /// freed. `None` once another counter has the id, or if there was none.
+    ///
+    /// [`state`](Self::state) tells whether the counter is still there.
+    pub fn last_value(&self, counter_id: i32, registration_id: i64) -> Option<i64> {
+        let slot = self.slot(counter_id)?;
+        let value = slot.value()?;
+        // After the value, which can be that of the next counter.
+        (slot.registration_id()? == registration_id).then_some(value)
+    }
+
     /// Returns the label of a counter. `None` if there is no counter with the id.
     ///
     /// Bytes that are not UTF-8 are replaced.
