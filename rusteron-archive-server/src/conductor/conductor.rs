@@ -7,7 +7,7 @@ use rusteron_core::panic::catch;
 
 use crate::catalog::Catalog;
 use crate::channel::{Channel, ResponseDefaults};
-use crate::conductor::effect::{Clock, Effect, ImageId, Outside, RegistrationId, SessionId};
+use crate::conductor::effect::{Clock, Effect, ImageId, Outside, SessionId};
 use crate::conductor::listing::Listings;
 use crate::conductor::recordings::{ActiveRecordings, unknown_recording};
 use crate::conductor::replays::Replays;
@@ -135,7 +135,7 @@ impl Conductor {
             Ok(Request::Close { session }) => {
                 if let Some(control) = self.sessions.get_mut(session) {
                     if control.request_image() == image {
-                        control.end(End::Closed);
+                        control.close(message);
                     }
                 }
             }
@@ -336,9 +336,13 @@ impl Conductor {
             let control = self.sessions.get_mut(session);
             let Some(control) = control.filter(|control| !control.is_deferring) else { return };
             let Some(message) = control.next_deferred() else { return };
-            if let Ok(Request::Command(request)) = request::decode(&message) {
-                let requester = Requester { session, correlation_id: request.correlation_id };
-                self.execute(requester, &request.command, now, out);
+            match request::decode(&message) {
+                Ok(Request::Command(request)) => {
+                    let requester = Requester { session, correlation_id: request.correlation_id };
+                    self.execute(requester, &request.command, now, out);
+                }
+                // Of a client that closes its session, and has not waited for the answers.
+                _ => control.end(End::Closed),
             }
         }
     }
@@ -356,12 +360,7 @@ impl Conductor {
     }
 
     /// The requests of a client can come no more.
-    pub(crate) fn on_request_image_unavailable(
-        &mut self,
-        image: ImageId,
-        _now: Clock,
-        _out: &mut dyn Outside,
-    ) {
+    pub(crate) fn on_request_image_unavailable(&mut self, image: ImageId) {
         for session in self.sessions.on_image(image) {
             session.end(End::RequestImageGone);
         }
@@ -371,12 +370,11 @@ impl Conductor {
     pub(crate) fn on_response_publication(
         &mut self,
         session: SessionId,
-        outcome: Result<RegistrationId, String>,
+        outcome: Result<(), String>,
         now: Clock,
-        _out: &mut dyn Outside,
     ) {
         if let Some(control) = self.sessions.get_mut(session) {
-            control.on_publication(outcome.map(|_| ()), now);
+            control.on_publication(outcome, now);
         }
     }
 
@@ -421,9 +419,9 @@ impl Conductor {
         self.stop_all_replays(-1, out);
     }
 
-    /// Tells whether all recordings and replays have ended.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.recordings.is_empty() && self.replays.len() == 0
+    /// Tells whether all recordings have ended, with their positions in the catalog.
+    pub(crate) fn has_ended_recordings(&self) -> bool {
+        self.recordings.is_empty()
     }
 
     /// Ends all sessions, at last.

@@ -229,7 +229,7 @@ impl Conductor {
     pub(crate) fn on_recording_started(
         &mut self,
         recording: RecordingId,
-        outcome: Result<i32, String>,
+        outcome: Result<(), String>,
         now: Clock,
         out: &mut dyn Outside,
     ) {

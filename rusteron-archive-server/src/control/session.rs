@@ -164,6 +164,11 @@ impl ControlSession {
         self.state == State::Active
     }
 
+    /// Ends the session, as the client wants it, once the requests before are carried out.
+    pub(crate) fn close(&mut self, request: &[u8]) {
+        if self.is_deferring { self.defer(request.to_vec()) } else { self.end(End::Closed) }
+    }
+
     /// Keeps a request until the one before it is answered.
     pub(crate) fn defer(&mut self, request: Vec<u8>) {
         if self.deferred.len() < MAX_DEFERRED {
@@ -173,8 +178,9 @@ impl ControlSession {
         }
     }
 
+    /// Returns the next request that has waited, unless the session has ended.
     pub(crate) fn next_deferred(&mut self) -> Option<Vec<u8>> {
-        self.deferred.pop_front()
+        if self.end.is_some() { None } else { self.deferred.pop_front() }
     }
 
     /// The response publication is there, or cannot be added.

@@ -14,8 +14,8 @@ use crate::network::{Event, Network, Requests};
 use crate::recorder::Recorder;
 use crate::replayer::Replayer;
 
-/// The time between two signs of life in the mark file, in milliseconds.
-const MARK_FILE_INTERVAL_MS: i64 = 1000;
+/// The time between two signs of life in the mark file.
+const MARK_FILE_INTERVAL_NS: i64 = 1_000_000_000;
 
 /// Recorder and replayer.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct ConductorAgent {
     start: Instant,
     /// The time of the client's last turn, in milliseconds since 1970.
     last_client_turn_ms: i64,
-    mark_file_due_ms: i64,
+    mark_file_due_ns: i64,
     /// Last: dropping it says that the archive has ended.
     mark_file: Arc<MarkFile>,
 }
@@ -62,7 +62,7 @@ impl ConductorAgent {
             events: Vec::new(),
             start: Instant::now(),
             last_client_turn_ms: 0,
-            mark_file_due_ms: 0,
+            mark_file_due_ns: 0,
             mark_file,
         }
     }
@@ -79,8 +79,9 @@ impl ConductorAgent {
     }
 
     fn tick_mark_file(&mut self, now: Clock) {
-        if now.epoch_ms >= self.mark_file_due_ms {
-            self.mark_file_due_ms = now.epoch_ms.saturating_add(MARK_FILE_INTERVAL_MS);
+        // Not by the time of the day, which can be set back.
+        if now.ns >= self.mark_file_due_ns {
+            self.mark_file_due_ns = now.ns.saturating_add(MARK_FILE_INTERVAL_NS);
             self.mark_file.tick();
         }
     }
@@ -145,7 +146,7 @@ impl Agent for ConductorAgent {
         self.network.cancel(&mut self.events);
         self.network.poll_workers(&mut self.events);
         self.tell(now);
-        if !self.conductor.is_idle() {
+        if !self.conductor.has_ended_recordings() {
             // The next start finds it in the frames.
             self.network.report("a recording has no stop position in the catalog");
         }

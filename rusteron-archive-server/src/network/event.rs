@@ -12,10 +12,10 @@ use crate::conductor::effect::{
 #[derive(Debug)]
 pub(crate) enum Event {
     RequestImageUnavailable(ImageId),
-    ResponsePublication(SessionId, Result<RegistrationId, String>),
+    ResponsePublication(SessionId, Result<(), String>),
     RecordingSubscription(i64, Result<RegistrationId, String>),
     RecordingImage(RegistrationId, ImageDetails),
-    RecordingStarted(RecordingId, Result<i32, String>),
+    RecordingStarted(RecordingId, Result<(), String>),
     RecordingStopped {
         recording: RecordingId,
         position: i64,
@@ -32,10 +32,10 @@ impl Event {
     pub(crate) fn tell(self, conductor: &mut Conductor, now: Clock, out: &mut dyn Outside) {
         match self {
             Self::RequestImageUnavailable(image) => {
-                conductor.on_request_image_unavailable(image, now, out);
+                conductor.on_request_image_unavailable(image);
             }
             Self::ResponsePublication(session, outcome) => {
-                conductor.on_response_publication(session, outcome, now, out);
+                conductor.on_response_publication(session, outcome, now);
             }
             Self::RecordingSubscription(ticket, outcome) => {
                 conductor.on_recording_subscription(ticket, outcome, now, out);

@@ -191,10 +191,8 @@ impl Network {
             let outcome = outcome.map(|counter| {
                 // A client that is told of the start reads the counter.
                 counter.set_release(start.join_position);
-                let counter_id = counter.counter_id();
                 self.counters.recordings.increment_release();
                 self.record(RecorderCommand::StartRecording(start, counter));
-                counter_id
             });
             let outcome = outcome.map_err(|error| error.to_string());
             events.push(Event::RecordingStarted(recording, outcome));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rusteron_client::{Aeron, Counter, ExclusivePublication, OfferError, Result};
 
-use crate::conductor::effect::{RegistrationId, Sending, SessionId};
+use crate::conductor::effect::{Sending, SessionId};
 use crate::network::Adding;
 
 /// The publications of all sessions, each with its counter (type 113).
@@ -51,7 +51,7 @@ impl Responses {
     pub(crate) fn poll(
         &mut self,
         aeron: &Aeron,
-        mut on_added: impl FnMut(SessionId, Result<RegistrationId, String>),
+        mut on_added: impl FnMut(SessionId, Result<(), String>),
     ) {
         let mut failed = Vec::new();
         for (&id, session) in &mut self.sessions {
@@ -59,12 +59,11 @@ impl Responses {
             match adding.poll(aeron) {
                 Ok(None) => {}
                 Ok(Some((publication, counter))) => {
-                    let registration_id = publication.registration_id();
-                    counter.set_reference_id(registration_id);
+                    counter.set_reference_id(publication.registration_id());
                     counter.set_release(id);
                     let added = AddedSession { publication, _counter: counter };
                     *session = Session::Added(Box::new(added));
-                    on_added(id, Ok(registration_id));
+                    on_added(id, Ok(()));
                 }
                 Err(error) => {
                     failed.push(id);

@@ -1,6 +1,7 @@
 //! Archive servers, and the programs that run them. Servers are used by the client `rusteron-archive`, on embedded media
 //! drivers; these modules have subjects, and the others mirror `src/`.
 
+mod cycles;
 mod exchange;
 mod lifetime;
 #[cfg(feature = "binary")]

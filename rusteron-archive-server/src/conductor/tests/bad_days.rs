@@ -30,7 +30,7 @@ fn full_disk_at_a_start_refuses_this_image_only() {
         assert!(sent[0].starts_with("5: error 11: "), "{sent:?}");
         assert_eq!(harness.errors().len(), 1);
         assert!(harness.orders().is_empty());
-        assert!(harness.conductor.is_idle());
+        assert!(harness.is_idle());
         // The next image finds space.
         harness.add_image(subscription, &image(21));
         assert_eq!(harness.orders().len(), 1);
@@ -63,7 +63,7 @@ fn full_disk_at_an_extension_leaves_the_recording_as_it_was() {
         }
         assert!(sent[0].starts_with("7: error 11: "), "{sent:?}");
         assert_eq!(stop_position(&harness, recording), 640);
-        assert!(harness.conductor.is_idle());
+        assert!(harness.is_idle());
     }
 }
 
@@ -88,7 +88,7 @@ fn full_disk_at_an_end_delays_the_signal_until_the_catalog_has_it() {
         assert_eq!(stop_position(&harness, recording), 640);
         let sent = harness.sent();
         assert!(sent.iter().any(|line| line.contains(": STOP recording=0 ")), "{sent:?}");
-        assert!(harness.conductor.is_idle());
+        assert!(harness.is_idle());
     }
 }
 

@@ -299,8 +299,8 @@ impl Harness {
     }
 
     pub(super) fn publish_responses(&mut self, session: SessionId, outcome: Result<(), &str>) {
-        let outcome = outcome.map(|()| 9).map_err(str::to_owned);
-        self.conductor.on_response_publication(session, outcome, self.now, &mut self.out);
+        let outcome = outcome.map_err(str::to_owned);
+        self.conductor.on_response_publication(session, outcome, self.now);
     }
 
     pub(super) fn send(&mut self, message: Vec<u8>) {
@@ -373,12 +373,17 @@ impl Harness {
 
     /// The counter of a recording is there.
     pub(super) fn begin(&mut self, recording: i64) {
-        self.conductor.on_recording_started(recording, Ok(77), self.now, &mut self.out);
+        self.conductor.on_recording_started(recording, Ok(()), self.now, &mut self.out);
     }
 
     /// Records up to a position.
     pub(super) fn record_to(&self, recording: i64, position: i64) {
         self.out.progress[&recording].position.store(position, Ordering::Release);
+    }
+
+    /// Tells whether all recordings and replays have ended.
+    pub(super) fn is_idle(&self) -> bool {
+        self.conductor.recordings.is_empty() && self.conductor.replays.len() == 0
     }
 
     /// A recording has ended without a failure.

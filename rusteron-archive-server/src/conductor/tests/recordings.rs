@@ -544,9 +544,9 @@ fn closing_stops_recordings_before_sessions() {
     let (mut harness, _) = two_images(false);
     harness.conductor.begin_close(&mut harness.out);
     assert_eq!(harness.orders(), ["abort recording 0", "abort recording 1"]);
-    assert!(!harness.conductor.is_idle());
+    assert!(!harness.is_idle());
     harness.stop(0, 64);
     harness.stop(1, 64);
-    assert!(harness.conductor.is_idle());
+    assert!(harness.is_idle());
     assert_eq!(harness.sent().len(), 2);
 }

@@ -87,7 +87,7 @@ fn replay_is_answered_when_its_segment_is_open() {
     assert_eq!(harness.sent(), [format!("6: ok {}", 1_i64 << 32 | 0xFFFF_FFFE)]);
     end(&mut harness, 1, None);
     assert!(harness.sent().is_empty());
-    assert!(harness.conductor.is_idle());
+    assert!(harness.is_idle());
 }
 
 #[test]
@@ -424,7 +424,7 @@ fn replay_outlives_its_session() {
     harness.clear();
     begin(&mut harness, 1, 2);
     assert!(harness.orders().is_empty() && harness.sent().is_empty());
-    assert!(!harness.conductor.is_idle());
+    assert!(!harness.is_idle());
     end(&mut harness, 1, Some(Failure::generic("whatever")));
-    assert!(harness.conductor.is_idle());
+    assert!(harness.is_idle());
 }

@@ -1,11 +1,11 @@
 //! Requests that wait, and requests that are refused.
 
-use super::harness::{FIRST_SESSION, Harness, image};
+use super::harness::{FIRST_SESSION, Harness, IMAGE, image};
 use crate::protocol::messages::{
-    ArchiveIdRequest, AttachSegmentsRequest, DeleteDetachedSegmentsRequest, DetachSegmentsRequest,
-    MigrateSegmentsRequest, PurgeRecordingRequest, PurgeSegmentsRequest, ReplicateRequest,
-    ReplicateRequest2, StopRecordingRequest, StopReplicationRequest, TaggedReplicateRequest,
-    TruncateRecordingRequest, UpdateChannelRequest,
+    ArchiveIdRequest, AttachSegmentsRequest, CloseSessionRequest, DeleteDetachedSegmentsRequest,
+    DetachSegmentsRequest, MigrateSegmentsRequest, PurgeRecordingRequest, PurgeSegmentsRequest,
+    ReplicateRequest, ReplicateRequest2, StopRecordingRequest, StopReplicationRequest,
+    TaggedReplicateRequest, TruncateRecordingRequest, UpdateChannelRequest,
 };
 
 const IPC: &str = "aeron:ipc";
@@ -81,6 +81,40 @@ fn subscription_of_a_session_that_has_ended_records() {
     harness.begin(0);
     assert!(harness.sent().is_empty());
     assert_eq!(harness.orders(), [format!("record 0 subscription={subscription} image=20 0+0")]);
+}
+
+#[test]
+fn close_waits_for_the_requests_before() {
+    let close = CloseSessionRequest { control_session_id: FIRST_SESSION }.to_vec();
+    let mut harness = Harness::connected();
+    harness.start(3, IPC, false);
+    harness.send(stop(4));
+    harness.send(close);
+    harness.send(archive_id(5));
+    harness.tick();
+    harness.clear();
+    let subscription = harness.register();
+    harness.tick();
+    assert_eq!(harness.sent(), [format!("3: ok {subscription}"), "4: ok 0".to_owned()]);
+    assert_eq!(
+        harness.orders(),
+        [
+            format!("close subscription {subscription}"),
+            format!("close session {FIRST_SESSION} image={IMAGE}"),
+        ]
+    );
+}
+
+#[test]
+fn requests_that_wait_end_with_their_client() {
+    let mut harness = Harness::connected();
+    harness.start(3, IPC, false);
+    harness.start(4, "aeron:ipc?session-id=1", false);
+    harness.clear();
+    // In the same turn as the driver's answer.
+    harness.conductor.on_request_image_unavailable(IMAGE);
+    harness.register();
+    assert!(harness.orders().is_empty());
 }
 
 #[test]

@@ -294,7 +294,7 @@ fn session_ends_without_rejection_when_the_client_leaves() {
     assert_eq!(harness.orders(), close);
 
     let mut harness = Harness::connected();
-    harness.conductor.on_request_image_unavailable(IMAGE, harness.now, &mut harness.out);
+    harness.conductor.on_request_image_unavailable(IMAGE);
     harness.tick();
     assert_eq!(harness.orders(), close);
 
@@ -438,7 +438,7 @@ fn closing_ends_all_sessions() {
     let mut harness = Harness::with(Box::new(AcceptAll), Box::new(AllowAll), settings());
     harness.connect();
     harness.conductor.begin_close(&mut harness.out);
-    assert!(harness.conductor.is_idle());
+    assert!(harness.is_idle());
     harness.conductor.close_sessions(&mut harness.out);
     assert_eq!(harness.orders(), [format!("close session {FIRST_SESSION} image={IMAGE}")]);
 }
