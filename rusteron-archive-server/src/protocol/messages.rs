@@ -12,505 +12,169 @@
 rusteron_core::sbe_messages! {
     pub(crate) schema 101, version 14;
 
-    /// Answers a request, or refuses it.
+    /// Answers a request, or refuses it. The code is a `ResponseCode`; the relevant id is an id, a position, or an
+    /// error's code.
     ControlResponse<'a> = 1 {
-        control_session_id: i64;
-        correlation_id: i64;
-        /// The result: an id, a position, or the code of an error.
-        relevant_id: i64;
-        /// The kind of answer: a `ResponseCode`.
-        code: i32;
-        /// The archive's version of the protocol.
-        version: i32, null 0, since 4;
-    } + {
-        error_message: Ascii;
-    }
-
+        control_session_id: i64; correlation_id: i64; relevant_id: i64; code: i32; version: i32, null 0, since 4;
+    } + { error_message: Ascii; }
     /// Closes a session. There is no answer.
-    CloseSessionRequest = 3 {
-        control_session_id: i64;
-    }
-
-    /// Starts to record a stream.
+    CloseSessionRequest = 3 { control_session_id: i64; }
+    /// Starts to record a stream: see `Source`.
     StartRecordingRequest<'a> = 4 {
-        control_session_id: i64;
-        correlation_id: i64;
-        stream_id: i32;
-        /// Where the publisher is: 0 local, 1 remote.
-        source_location: i32;
-    } + {
-        channel: Ascii;
-    }
-
+        control_session_id: i64; correlation_id: i64; stream_id: i32; source_location: i32;
+    } + { channel: Ascii; }
     /// Stops recording a stream.
-    StopRecordingRequest<'a> = 5 {
-        control_session_id: i64;
-        correlation_id: i64;
-        stream_id: i32;
-    } + {
-        channel: Ascii;
-    }
-
-    /// Starts to replay a recording.
+    StopRecordingRequest<'a> = 5 { control_session_id: i64; correlation_id: i64; stream_id: i32; } + { channel: Ascii; }
+    /// Starts to replay a recording: see `Replay`.
     ReplayRequest<'a> = 6 {
-        control_session_id: i64;
-        correlation_id: i64;
-        recording_id: i64;
-        /// Where to begin; -1 for the start.
-        position: i64;
-        /// How much to replay in bytes; -1: all, and what is recorded meanwhile; -2: what there is.
-        length: i64;
-        replay_stream_id: i32;
-        /// The most bytes of one read; the archive's own setting if it is -1.
-        file_io_max_length: i32, null -1, since 7;
-        /// The token that permits the replay on another image; -1 for none.
-        replay_token: i64, null -1, since 10;
-    } + {
-        replay_channel: Ascii;
-    }
-
+        control_session_id: i64; correlation_id: i64; recording_id: i64; position: i64; length: i64;
+        replay_stream_id: i32; file_io_max_length: i32, null -1, since 7; replay_token: i64, null -1, since 10;
+    } + { replay_channel: Ascii; }
     /// Stops a replay.
-    StopReplayRequest = 7 {
-        control_session_id: i64;
-        correlation_id: i64;
-        replay_session_id: i64;
-    }
-
+    StopReplayRequest = 7 { control_session_id: i64; correlation_id: i64; replay_session_id: i64; }
     /// Asks for descriptors of recordings.
     ListRecordingsRequest = 8 {
-        control_session_id: i64;
-        correlation_id: i64;
-        from_recording_id: i64;
-        record_count: i32;
+        control_session_id: i64; correlation_id: i64; from_recording_id: i64; record_count: i32;
     }
-
-    /// Asks for descriptors of recordings of a stream and a part of a channel.
+    /// Asks for descriptors of recordings of a stream, with a part of their channel.
     ListRecordingsForUriRequest<'a> = 9 {
-        control_session_id: i64;
-        correlation_id: i64;
-        from_recording_id: i64;
-        record_count: i32;
-        stream_id: i32;
-    } + {
-        /// A part of the channel.
-        channel: Ascii;
-    }
-
+        control_session_id: i64; correlation_id: i64; from_recording_id: i64; record_count: i32; stream_id: i32;
+    } + { channel: Ascii; }
     /// Asks for the descriptor of a recording.
-    ListRecordingRequest = 10 {
-        control_session_id: i64;
-        correlation_id: i64;
-        recording_id: i64;
-    }
-
+    ListRecordingRequest = 10 { control_session_id: i64; correlation_id: i64; recording_id: i64; }
     /// Starts to record behind the end of a recording.
     ExtendRecordingRequest<'a> = 11 {
-        control_session_id: i64;
-        correlation_id: i64;
-        recording_id: i64;
-        stream_id: i32;
-        /// Where the publisher is: 0 local, 1 remote.
-        source_location: i32;
-    } + {
-        channel: Ascii;
-    }
-
+        control_session_id: i64; correlation_id: i64; recording_id: i64; stream_id: i32; source_location: i32;
+    } + { channel: Ascii; }
     /// Asks for the position up to which an active recording is recorded.
-    RecordingPositionRequest = 12 {
-        control_session_id: i64;
-        correlation_id: i64;
-        recording_id: i64;
-    }
-
-    /// Removes the end of a recording.
-    TruncateRecordingRequest = 13 {
-        control_session_id: i64;
-        correlation_id: i64;
-        recording_id: i64;
-        /// Where the recording ends then.
-        position: i64;
-    }
-
+    RecordingPositionRequest = 12 { control_session_id: i64; correlation_id: i64; recording_id: i64; }
+    /// Removes the end of a recording, from a position on.
+    TruncateRecordingRequest = 13 { control_session_id: i64; correlation_id: i64; recording_id: i64; position: i64; }
     /// Stops recording what a subscription receives.
-    StopRecordingSubscriptionRequest = 14 {
-        control_session_id: i64;
-        correlation_id: i64;
-        subscription_id: i64;
-    }
-
+    StopRecordingSubscriptionRequest = 14 { control_session_id: i64; correlation_id: i64; subscription_id: i64; }
     /// Asks for the position at which a recording has stopped.
-    StopPositionRequest = 15 {
-        control_session_id: i64;
-        correlation_id: i64;
-        recording_id: i64;
-    }
-
-    /// Asks for the last recording of a stream and a part of a channel.
+    StopPositionRequest = 15 { control_session_id: i64; correlation_id: i64; recording_id: i64; }
+    /// Asks for the last recording of a stream, with a part of its channel.
     FindLastMatchingRecordingRequest<'a> = 16 {
-        control_session_id: i64;
-        correlation_id: i64;
-        min_recording_id: i64;
-        session_id: i32;
-        stream_id: i32;
-    } + {
-        /// A part of the channel.
-        channel: Ascii;
-    }
-
-    /// Asks for descriptors of the subscriptions that record.
+        control_session_id: i64; correlation_id: i64; min_recording_id: i64; session_id: i32; stream_id: i32;
+    } + { channel: Ascii; }
+    /// Asks for descriptors of the subscriptions that record, and skips the first ones. The stream matters if
+    /// `apply_stream_id` is 1.
     ListRecordingSubscriptionsRequest<'a> = 17 {
-        control_session_id: i64;
-        correlation_id: i64;
-        /// How many subscriptions to skip.
-        pseudo_index: i32;
-        subscription_count: i32;
-        /// 1 if the stream matters.
-        apply_stream_id: i32;
+        control_session_id: i64; correlation_id: i64; pseudo_index: i32; subscription_count: i32; apply_stream_id: i32;
         stream_id: i32;
-    } + {
-        /// A part of the channel.
-        channel: Ascii;
-    }
-
+    } + { channel: Ascii; }
     /// Starts to replay a recording up to the position in a counter.
     BoundedReplayRequest<'a> = 18 {
-        control_session_id: i64;
-        correlation_id: i64;
-        recording_id: i64;
-        /// Where to begin; -1 for the start.
-        position: i64;
-        /// How much to replay in bytes; -1: all, and what is recorded meanwhile; -2: what there is.
-        length: i64;
-        /// The counter that bounds the replay.
-        limit_counter_id: i32;
-        replay_stream_id: i32;
-        /// The most bytes of one read; the archive's own setting if it is -1.
-        file_io_max_length: i32, null -1, since 7;
-        /// The token that permits the replay on another image; -1 for none.
+        control_session_id: i64; correlation_id: i64; recording_id: i64; position: i64; length: i64;
+        limit_counter_id: i32; replay_stream_id: i32; file_io_max_length: i32, null -1, since 7;
         replay_token: i64, null -1, since 10;
-    } + {
-        replay_channel: Ascii;
-    }
-
+    } + { replay_channel: Ascii; }
     /// Stops the replays of a recording.
-    StopAllReplaysRequest = 19 {
-        control_session_id: i64;
-        correlation_id: i64;
-        /// The recording; -1 for all.
-        recording_id: i64;
-    }
-
-    /// Describes a recording. The catalog has the same bytes, from the recording id on.
+    StopAllReplaysRequest = 19 { control_session_id: i64; correlation_id: i64; recording_id: i64; }
+    /// Describes a recording. The catalog has the same bytes, from the recording id on. Times are in milliseconds since
+    /// 1970.
     RecordingDescriptor<'a> = 22 {
-        control_session_id: i64;
-        correlation_id: i64;
-        recording_id: i64;
-        /// The start, in milliseconds since 1970.
-        start_timestamp: i64;
-        /// The stop, in milliseconds since 1970; -1 while active.
-        stop_timestamp: i64;
-        /// The position at which the recording starts.
-        start_position: i64;
-        /// The position at which the recording stops; -1 while active.
-        stop_position: i64;
-        initial_term_id: i32;
-        segment_file_length: i32;
-        term_buffer_length: i32;
-        mtu_length: i32;
-        session_id: i32;
-        stream_id: i32;
-    } + {
-        stripped_channel: Ascii;
-        /// The channel as it was requested.
-        original_channel: Ascii;
-        source_identity: Ascii;
-    }
-
+        control_session_id: i64; correlation_id: i64; recording_id: i64; start_timestamp: i64; stop_timestamp: i64;
+        start_position: i64; stop_position: i64; initial_term_id: i32; segment_file_length: i32;
+        term_buffer_length: i32; mtu_length: i32; session_id: i32; stream_id: i32;
+    } + { stripped_channel: Ascii; original_channel: Ascii; source_identity: Ascii; }
     /// Describes a subscription that records.
     RecordingSubscriptionDescriptor<'a> = 23 {
-        control_session_id: i64;
-        correlation_id: i64;
-        subscription_id: i64;
-        stream_id: i32;
-    } + {
-        stripped_channel: Ascii;
-    }
-
-    /// Tells the session that caused it what has happened to a recording.
+        control_session_id: i64; correlation_id: i64; subscription_id: i64; stream_id: i32;
+    } + { stripped_channel: Ascii; }
+    /// Tells the session that caused it what has happened to a recording: a `Signal`, and the position.
     RecordingSignalEvent = 24 {
-        control_session_id: i64;
-        correlation_id: i64;
-        recording_id: i64;
-        subscription_id: i64;
-        /// The position at which it has happened.
-        position: i64;
-        /// What has happened: a `Signal`.
+        control_session_id: i64; correlation_id: i64; recording_id: i64; subscription_id: i64; position: i64;
         signal: i32;
     }
-
-    /// Copies a recording from another archive.
+    /// Copies a recording from another archive: to one of its own if the destination is -1, without a live stream if
+    /// that is empty.
     ReplicateRequest<'a> = 50 {
-        control_session_id: i64;
-        correlation_id: i64;
-        /// The recording to read.
-        src_recording_id: i64;
-        /// The recording to write; -1 for a recording of its own.
-        dst_recording_id: i64;
+        control_session_id: i64; correlation_id: i64; src_recording_id: i64; dst_recording_id: i64;
         src_control_stream_id: i32;
-    } + {
-        src_control_channel: Ascii;
-        /// The channel of the live stream to join; empty for none.
-        live_destination: Ascii;
-    }
-
+    } + { src_control_channel: Ascii; live_destination: Ascii; }
     /// Stops a replication.
-    StopReplicationRequest = 51 {
-        control_session_id: i64;
-        correlation_id: i64;
-        replication_id: i64;
-    }
-
+    StopReplicationRequest = 51 { control_session_id: i64; correlation_id: i64; replication_id: i64; }
     /// Asks for the position at which a recording starts.
-    StartPositionRequest = 52 {
-        control_session_id: i64;
-        correlation_id: i64;
-        recording_id: i64;
-    }
-
-    /// Removes segments from the start of a recording, but not their files.
+    StartPositionRequest = 52 { control_session_id: i64; correlation_id: i64; recording_id: i64; }
+    /// Removes segments before a new start from a recording, but not their files.
     DetachSegmentsRequest = 53 {
-        control_session_id: i64;
-        correlation_id: i64;
-        recording_id: i64;
-        /// The position at which the recording starts then.
-        new_start_position: i64;
+        control_session_id: i64; correlation_id: i64; recording_id: i64; new_start_position: i64;
     }
-
     /// Deletes the files of removed segments.
-    DeleteDetachedSegmentsRequest = 54 {
-        control_session_id: i64;
-        correlation_id: i64;
-        recording_id: i64;
-    }
-
-    /// Removes segments from the start of a recording, and deletes their files.
+    DeleteDetachedSegmentsRequest = 54 { control_session_id: i64; correlation_id: i64; recording_id: i64; }
+    /// Removes segments before a new start from a recording, and deletes their files.
     PurgeSegmentsRequest = 55 {
-        control_session_id: i64;
-        correlation_id: i64;
-        recording_id: i64;
-        /// The position at which the recording starts then.
-        new_start_position: i64;
+        control_session_id: i64; correlation_id: i64; recording_id: i64; new_start_position: i64;
     }
-
     /// Adds the files of removed segments to the start of a recording again.
-    AttachSegmentsRequest = 56 {
-        control_session_id: i64;
-        correlation_id: i64;
-        recording_id: i64;
-    }
-
-    /// Moves segments of a recording to the start or the end of another one.
+    AttachSegmentsRequest = 56 { control_session_id: i64; correlation_id: i64; recording_id: i64; }
+    /// Moves segments of a recording (`src`) to the start or the end of another one (`dst`).
     MigrateSegmentsRequest = 57 {
-        control_session_id: i64;
-        correlation_id: i64;
-        /// The recording that loses the segments.
-        src_recording_id: i64;
-        /// The recording that gets the segments.
-        dst_recording_id: i64;
+        control_session_id: i64; correlation_id: i64; src_recording_id: i64; dst_recording_id: i64;
     }
-
-    /// Opens a session.
+    /// Opens a session. The version is the client's version of the protocol, and the info what the client tells of
+    /// itself.
     AuthConnectRequest<'a> = 58 {
-        correlation_id: i64;
-        response_stream_id: i32;
-        /// The client's version of the protocol.
-        version: i32, null 0;
-    } + {
-        response_channel: Ascii;
-        encoded_credentials: Bytes;
-        /// What the client tells of itself.
-        client_info: Ascii, since 12;
-    }
-
+        correlation_id: i64; response_stream_id: i32; version: i32, null 0;
+    } + { response_channel: Ascii; encoded_credentials: Bytes; client_info: Ascii, since 12; }
     /// Asks a client for other credentials.
     Challenge<'a> = 59 {
-        control_session_id: i64;
-        correlation_id: i64;
-        /// The archive's version of the protocol.
-        version: i32, null 0;
-    } + {
-        encoded_challenge: Bytes;
-    }
-
+        control_session_id: i64; correlation_id: i64; version: i32, null 0;
+    } + { encoded_challenge: Bytes; }
     /// Answers a challenge.
-    ChallengeResponse<'a> = 60 {
-        control_session_id: i64;
-        correlation_id: i64;
-    } + {
-        encoded_credentials: Bytes;
-    }
-
+    ChallengeResponse<'a> = 60 { control_session_id: i64; correlation_id: i64; } + { encoded_credentials: Bytes; }
     /// Keeps a session open.
-    KeepAliveRequest = 61 {
-        control_session_id: i64;
-        correlation_id: i64;
-    }
-
-    /// Copies a recording from another archive, by a subscription with tags.
+    KeepAliveRequest = 61 { control_session_id: i64; correlation_id: i64; }
+    /// Copies a recording from another archive, by a subscription with tags, of which -1 is none.
     TaggedReplicateRequest<'a> = 62 {
-        control_session_id: i64;
-        correlation_id: i64;
-        /// The recording to read.
-        src_recording_id: i64;
-        /// The recording to write; -1 for a recording of its own.
-        dst_recording_id: i64;
-        /// The tag of the channel; -1 for none.
-        channel_tag_id: i64;
-        /// The tag of the subscription; -1 for none.
-        subscription_tag_id: i64;
-        src_control_stream_id: i32;
-    } + {
-        src_control_channel: Ascii;
-        /// The channel of the live stream to join; empty for none.
-        live_destination: Ascii;
-    }
-
+        control_session_id: i64; correlation_id: i64; src_recording_id: i64; dst_recording_id: i64; channel_tag_id: i64;
+        subscription_tag_id: i64; src_control_stream_id: i32;
+    } + { src_control_channel: Ascii; live_destination: Ascii; }
     /// Starts to record a stream, until the first image ends if so wanted.
     StartRecordingRequest2<'a> = 63 {
-        control_session_id: i64;
-        correlation_id: i64;
-        stream_id: i32;
-        /// Where the publisher is: 0 local, 1 remote.
-        source_location: i32;
-        /// 1 to stop recording when the first image ends.
-        auto_stop: i32;
-    } + {
-        channel: Ascii;
-    }
-
+        control_session_id: i64; correlation_id: i64; stream_id: i32; source_location: i32; auto_stop: i32;
+    } + { channel: Ascii; }
     /// Starts to record behind the end of a recording, until the image ends if so wanted.
     ExtendRecordingRequest2<'a> = 64 {
-        control_session_id: i64;
-        correlation_id: i64;
-        recording_id: i64;
-        stream_id: i32;
-        /// Where the publisher is: 0 local, 1 remote.
-        source_location: i32;
-        /// 1 to stop recording when the first image ends.
+        control_session_id: i64; correlation_id: i64; recording_id: i64; stream_id: i32; source_location: i32;
         auto_stop: i32;
-    } + {
-        channel: Ascii;
-    }
-
+    } + { channel: Ascii; }
     /// Stops an active recording.
-    StopRecordingByIdentityRequest = 65 {
-        control_session_id: i64;
-        correlation_id: i64;
-        recording_id: i64;
-    }
-
-    /// Copies a recording from another archive: all ways in one request.
+    StopRecordingByIdentityRequest = 65 { control_session_id: i64; correlation_id: i64; recording_id: i64; }
+    /// Copies a recording from another archive: all ways in one request. -1 and empty texts stand for the archive's own
+    /// choice.
     ReplicateRequest2<'a> = 66 {
-        control_session_id: i64;
-        correlation_id: i64;
-        /// The recording to read.
-        src_recording_id: i64;
-        /// The recording to write; -1 for a recording of its own.
-        dst_recording_id: i64;
-        /// Where to stop; -1 for the end.
-        stop_position: i64;
-        /// The tag of the channel; -1 for none.
-        channel_tag_id: i64;
-        /// The tag of the subscription; -1 for none.
-        subscription_tag_id: i64;
-        src_control_stream_id: i32;
-        /// The most bytes of one read; the archive's own setting if it is -1.
-        file_io_max_length: i32, null -1, since 7;
-        /// The session id of the replay; -1 for any.
-        replication_session_id: i32, null -1, since 8;
+        control_session_id: i64; correlation_id: i64; src_recording_id: i64; dst_recording_id: i64; stop_position: i64;
+        channel_tag_id: i64; subscription_tag_id: i64; src_control_stream_id: i32;
+        file_io_max_length: i32, null -1, since 7; replication_session_id: i32, null -1, since 8;
     } + {
-        src_control_channel: Ascii;
-        /// The channel of the live stream to join; empty for none.
-        live_destination: Ascii;
-        /// The channel of the replay; empty for the setting of the archive.
-        replication_channel: Ascii;
-        encoded_credentials: Bytes, since 8;
-        /// The channel of the other archive's answers; empty for the one of the setting.
-        src_response_channel: Ascii, since 10;
+        src_control_channel: Ascii; live_destination: Ascii; replication_channel: Ascii;
+        encoded_credentials: Bytes, since 8; src_response_channel: Ascii, since 10;
     }
-
     /// Asks for the position up to which a recording is recorded, be it active or not.
-    MaxRecordedPositionRequest = 67 {
-        control_session_id: i64;
-        correlation_id: i64;
-        recording_id: i64;
-    }
-
+    MaxRecordedPositionRequest = 67 { control_session_id: i64; correlation_id: i64; recording_id: i64; }
     /// Asks for the id of the archive.
-    ArchiveIdRequest = 68 {
-        control_session_id: i64;
-        correlation_id: i64;
-    }
-
+    ArchiveIdRequest = 68 { control_session_id: i64; correlation_id: i64; }
     /// Publishes that a recording has started.
     RecordingStarted<'a> = 101 {
-        recording_id: i64;
-        /// The position at which the recording starts.
-        start_position: i64;
-        session_id: i32;
-        stream_id: i32;
-    } + {
-        /// The channel as it was requested.
-        channel: Ascii;
-        source_identity: Ascii;
-    }
-
+        recording_id: i64; start_position: i64; session_id: i32; stream_id: i32;
+    } + { channel: Ascii; source_identity: Ascii; }
     /// Publishes how far a recording has come.
-    RecordingProgress = 102 {
-        recording_id: i64;
-        /// The position at which the recording starts.
-        start_position: i64;
-        /// The position up to which it is recorded.
-        position: i64;
-    }
-
+    RecordingProgress = 102 { recording_id: i64; start_position: i64; position: i64; }
     /// Publishes that a recording has stopped.
-    RecordingStopped = 103 {
-        recording_id: i64;
-        /// The position at which the recording starts.
-        start_position: i64;
-        /// The position at which the recording has stopped.
-        stop_position: i64;
-    }
-
+    RecordingStopped = 103 { recording_id: i64; start_position: i64; stop_position: i64; }
     /// Deletes a stopped recording.
-    PurgeRecordingRequest = 104 {
-        control_session_id: i64;
-        correlation_id: i64;
-        recording_id: i64;
-    }
-
+    PurgeRecordingRequest = 104 { control_session_id: i64; correlation_id: i64; recording_id: i64; }
     /// Asks for a token by which a replay may be requested on another image.
-    ReplayTokenRequest = 105 {
-        control_session_id: i64;
-        correlation_id: i64;
-        recording_id: i64;
-    }
-
+    ReplayTokenRequest = 105 { control_session_id: i64; correlation_id: i64; recording_id: i64; }
     /// Tells a client that the archive is alive.
-    Ping = 106 {
-        control_session_id: i64;
-    }
-
+    Ping = 106 { control_session_id: i64; }
     /// Replaces the channel of a recording.
     UpdateChannelRequest<'a> = 107 {
-        control_session_id: i64;
-        correlation_id: i64;
-        recording_id: i64;
-    } + {
-        /// The channel from then on.
-        channel: Ascii;
-    }
+        control_session_id: i64; correlation_id: i64; recording_id: i64;
+    } + { channel: Ascii; }
 }
 
 #[cfg(test)]

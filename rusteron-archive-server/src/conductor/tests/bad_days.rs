@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use super::harness::{FIRST_SESSION, Harness, image};
+use super::harness::{FIRST_SESSION, Harness, image, request};
 use crate::conductor::effect::ImageDetails;
 use crate::protocol::messages::{ExtendRecordingRequest, ReplayRequest};
 
@@ -43,15 +43,8 @@ fn full_disk_at_an_extension_leaves_the_recording_as_it_was() {
     for changes in 0.. {
         let mut harness = Harness::connected();
         let recording = harness.add_stopped(IPC, 640);
-        let extend = ExtendRecordingRequest {
-            control_session_id: FIRST_SESSION,
-            correlation_id: 7,
-            recording_id: recording,
-            stream_id: 10,
-            source_location: 0,
-            channel: IPC.as_bytes(),
-        };
-        harness.send(extend.to_vec());
+        let fields = [7, recording, 10, 0];
+        harness.send(request(ExtendRecordingRequest::TEMPLATE_ID, &fields, &[IPC]));
         let subscription = harness.register();
         harness.clear();
         harness.storage.fail_after(changes, ErrorKind::StorageFull);
@@ -102,18 +95,8 @@ fn each_answer_survives_back_pressure() {
         harness.tick();
         harness.record_to(0, 640);
         harness.stop(0, 640);
-        let replay = ReplayRequest {
-            control_session_id: FIRST_SESSION,
-            correlation_id: 4,
-            recording_id: 0,
-            position: -1,
-            length: -1,
-            replay_stream_id: 30,
-            file_io_max_length: -1,
-            replay_token: -1,
-            replay_channel: IPC.as_bytes(),
-        };
-        harness.send(replay.to_vec());
+        let fields = [4, 0, -1, -1, 30, -1, -1];
+        harness.send(request(ReplayRequest::TEMPLATE_ID, &fields, &[IPC]));
         let Harness { conductor, out, now, .. } = &mut *harness;
         conductor.on_replay_started(1, Ok(2), *now, out);
         harness.tick();

@@ -17,7 +17,7 @@ use crate::control::authentication::{AcceptAll, AllowAll, Authenticator, Authori
 use crate::control::session::SessionSettings;
 use crate::protocol::PROTOCOL_VERSION;
 use crate::protocol::messages::{
-    AuthConnectRequest, KeepAliveRequest, Message, StartRecordingRequest2,
+    AuthConnectRequest, KeepAliveRequest, Message, StartRecordingRequest2, encode_values,
 };
 use crate::storage::SyncLevel;
 use crate::storage::faulty::FaultyStorage;
@@ -439,13 +439,13 @@ pub(super) fn connect_request(version: i32, response_channel: &str) -> Vec<u8> {
 }
 
 pub(super) fn start_request(correlation_id: i64, channel: &str, auto_stop: bool) -> Vec<u8> {
-    StartRecordingRequest2 {
-        control_session_id: FIRST_SESSION,
-        correlation_id,
-        stream_id: 10,
-        source_location: 0,
-        auto_stop: auto_stop.into(),
-        channel: channel.as_bytes(),
-    }
-    .to_vec()
+    let fields = [correlation_id, 10, 0, auto_stop.into()];
+    request(StartRecordingRequest2::TEMPLATE_ID, &fields, &[channel])
+}
+
+/// Encodes a request of the first session, by the fields and texts that follow the session's id in the table.
+pub(super) fn request(template_id: u16, fields: &[i64], texts: &[&str]) -> Vec<u8> {
+    let texts: Vec<_> = texts.iter().map(|text| text.as_bytes()).collect();
+    let fields = [&[FIRST_SESSION], fields].concat();
+    encode_values(template_id, &fields, &texts).expect("a request of the table")
 }

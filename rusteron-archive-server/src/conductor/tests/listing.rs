@@ -1,6 +1,6 @@
 //! Listings, searches and positions.
 
-use super::harness::{FIRST_SESSION, Harness};
+use super::harness::{FIRST_SESSION, Harness, request};
 use crate::conductor::effect::Sending;
 use crate::protocol::messages::{
     CloseSessionRequest, FindLastMatchingRecordingRequest, ListRecordingRequest,
@@ -13,55 +13,27 @@ const IPC: &str = "aeron:ipc";
 const UDP: &str = "aeron:udp?endpoint=a:1";
 
 fn list(from: i64, count: i32) -> Vec<u8> {
-    ListRecordingsRequest {
-        control_session_id: FIRST_SESSION,
-        correlation_id: 6,
-        from_recording_id: from,
-        record_count: count,
-    }
-    .to_vec()
+    request(ListRecordingsRequest::TEMPLATE_ID, &[6, from, count.into()], &[])
 }
 
 fn list_for(from: i64, count: i32, stream_id: i32, fragment: &str) -> Vec<u8> {
-    ListRecordingsForUriRequest {
-        control_session_id: FIRST_SESSION,
-        correlation_id: 6,
-        from_recording_id: from,
-        record_count: count,
-        stream_id,
-        channel: fragment.as_bytes(),
-    }
-    .to_vec()
+    let fields = [6, from, count.into(), stream_id.into()];
+    request(ListRecordingsForUriRequest::TEMPLATE_ID, &fields, &[fragment])
 }
 
 fn list_one(recording: i64) -> Vec<u8> {
-    let (control_session_id, correlation_id) = (FIRST_SESSION, 7);
-    ListRecordingRequest { control_session_id, correlation_id, recording_id: recording }.to_vec()
+    request(ListRecordingRequest::TEMPLATE_ID, &[7, recording], &[])
 }
 
 fn list_subscriptions(first: i32, count: i32, stream_id: Option<i32>, fragment: &str) -> Vec<u8> {
-    ListRecordingSubscriptionsRequest {
-        control_session_id: FIRST_SESSION,
-        correlation_id: 8,
-        pseudo_index: first,
-        subscription_count: count,
-        apply_stream_id: stream_id.is_some().into(),
-        stream_id: stream_id.unwrap_or(-1),
-        channel: fragment.as_bytes(),
-    }
-    .to_vec()
+    let stream = [stream_id.is_some().into(), stream_id.unwrap_or(-1).into()];
+    let fields = [&[8, first.into(), count.into()][..], &stream].concat();
+    request(ListRecordingSubscriptionsRequest::TEMPLATE_ID, &fields, &[fragment])
 }
 
 fn find_last(min: i64, session_id: i32, stream_id: i32, fragment: &str) -> Vec<u8> {
-    FindLastMatchingRecordingRequest {
-        control_session_id: FIRST_SESSION,
-        correlation_id: 9,
-        min_recording_id: min,
-        session_id,
-        stream_id,
-        channel: fragment.as_bytes(),
-    }
-    .to_vec()
+    let fields = [9, min, session_id.into(), stream_id.into()];
+    request(FindLastMatchingRecordingRequest::TEMPLATE_ID, &fields, &[fragment])
 }
 
 /// Three stopped recordings: 0 and 2 of IPC, 1 of UDP.
@@ -276,20 +248,19 @@ fn positions_of_stopped_and_active_recordings() {
     let mut harness = three_recordings();
     let active = harness.add_active(UDP);
     harness.record_to(active, 320);
-    let (control_session_id, correlation_id) = (FIRST_SESSION, 6);
-    for (recording_id, expected) in [
+    for (recording, expected) in [
         (0, ["ok 0", "ok -1", "ok 640", "ok 640"]),
         (active, ["ok 0", "ok 320", "ok -1", "ok 320"]),
         (9, ["error 5: unknown recording id: 9"; 4]),
         (-1, ["error 5: unknown recording id: -1"; 4]),
     ] {
-        let start = StartPositionRequest { control_session_id, correlation_id, recording_id };
-        let recorded =
-            RecordingPositionRequest { control_session_id, correlation_id, recording_id };
-        let stop = StopPositionRequest { control_session_id, correlation_id, recording_id };
-        let max = MaxRecordedPositionRequest { control_session_id, correlation_id, recording_id };
-        for message in [start.to_vec(), recorded.to_vec(), stop.to_vec(), max.to_vec()] {
-            harness.send(message);
+        for template_id in [
+            StartPositionRequest::TEMPLATE_ID,
+            RecordingPositionRequest::TEMPLATE_ID,
+            StopPositionRequest::TEMPLATE_ID,
+            MaxRecordedPositionRequest::TEMPLATE_ID,
+        ] {
+            harness.send(request(template_id, &[6, recording], &[]));
         }
         assert_eq!(harness.sent(), expected.map(|answer| format!("6: {answer}")));
     }

@@ -1,6 +1,8 @@
 //! Recordings: started, extended, stopped, by one image and by several.
 
-use super::harness::{FIRST_SESSION, Harness, TERM_LENGTH, image, settings, start_request};
+use super::harness::{
+    FIRST_SESSION, Harness, TERM_LENGTH, image, request, settings, start_request,
+};
 use crate::conductor::effect::{Failure, ImageDetails};
 use crate::control::authentication::{AcceptAll, AllowAll};
 use crate::protocol::error_code::ErrorCode;
@@ -13,57 +15,33 @@ const UDP: &str = "aeron:udp?endpoint=a:1|alias=x";
 const IPC: &str = "aeron:ipc";
 
 fn stop(channel: &str) -> Vec<u8> {
-    StopRecordingRequest {
-        control_session_id: FIRST_SESSION,
-        correlation_id: 8,
-        stream_id: 10,
-        channel: channel.as_bytes(),
-    }
-    .to_vec()
+    request(StopRecordingRequest::TEMPLATE_ID, &[8, 10], &[channel])
 }
 
 fn stop_subscription(id: i64) -> Vec<u8> {
-    StopRecordingSubscriptionRequest {
-        control_session_id: FIRST_SESSION,
-        correlation_id: 8,
-        subscription_id: id,
-    }
-    .to_vec()
+    request(StopRecordingSubscriptionRequest::TEMPLATE_ID, &[8, id], &[])
 }
 
 fn stop_by_identity(recording: i64) -> Vec<u8> {
-    StopRecordingByIdentityRequest {
-        control_session_id: FIRST_SESSION,
-        correlation_id: 8,
-        recording_id: recording,
-    }
-    .to_vec()
+    request(StopRecordingByIdentityRequest::TEMPLATE_ID, &[8, recording], &[])
 }
 
 fn extend(recording: i64, stream_id: i32, channel: &str, auto_stop: bool) -> Vec<u8> {
-    ExtendRecordingRequest2 {
-        control_session_id: FIRST_SESSION,
-        correlation_id: 7,
-        recording_id: recording,
-        stream_id,
-        source_location: 1,
-        auto_stop: auto_stop.into(),
-        channel: channel.as_bytes(),
-    }
-    .to_vec()
+    let fields = [7, recording, stream_id.into(), 1, auto_stop.into()];
+    request(ExtendRecordingRequest2::TEMPLATE_ID, &fields, &[channel])
 }
 
 fn stop_position(harness: &Harness, recording: i64) -> i64 {
     harness.conductor.catalog.get(recording).expect("a recording").stop_position
 }
 
-/// A harness that records two images of one subscription, and the subscription.
-fn two_images(auto_stop: bool) -> (Harness, i64) {
+/// A harness that records images of one subscription, and the subscription.
+fn recording_images(auto_stop: bool, count: i64) -> (Harness, i64) {
     let mut harness = Harness::connected();
     harness.start(5, IPC, auto_stop);
     let subscription = harness.register();
-    for (recording, id) in [(0, 20), (1, 21)] {
-        harness.add_image(subscription, &image(id));
+    for recording in 0..count {
+        harness.add_image(subscription, &image(20 + recording));
         harness.begin(recording);
     }
     harness.clear();
@@ -107,14 +85,7 @@ fn remote_source_is_no_spy_and_ipc_neither() {
         (0, "aeron:udp?endpoint=a:1", "aeron-spy:aeron:udp?endpoint=a:1"),
     ] {
         let mut harness = Harness::connected();
-        let request = StartRecordingRequest {
-            control_session_id: FIRST_SESSION,
-            correlation_id: 5,
-            stream_id: 10,
-            source_location: location,
-            channel: channel.as_bytes(),
-        };
-        harness.send(request.to_vec());
+        harness.send(request(StartRecordingRequest::TEMPLATE_ID, &[5, 10, location], &[channel]));
         assert_eq!(harness.orders(), [format!("subscribe 1 stream=10 {expected}")]);
     }
 }
@@ -135,14 +106,7 @@ fn wrong_start_is_refused() {
     harness.start(6, IPC, false);
     harness.register();
     harness.start(7, "aeron:ipc?alias=other", false);
-    let request = StartRecordingRequest {
-        control_session_id: FIRST_SESSION,
-        correlation_id: 8,
-        stream_id: 11,
-        source_location: 7,
-        channel: IPC.as_bytes(),
-    };
-    harness.send(request.to_vec());
+    harness.send(request(StartRecordingRequest::TEMPLATE_ID, &[8, 11, 7], &[IPC]));
     harness.start(9, UDP, false);
     harness.refuse_subscription("no socket");
     // The key is free again.
@@ -218,12 +182,7 @@ fn low_storage_refuses_start_and_image() {
 
 #[test]
 fn end_of_image_is_in_the_catalog_before_it_is_signalled() {
-    let mut harness = Harness::connected();
-    harness.start(5, IPC, false);
-    let subscription = harness.register();
-    harness.add_image(subscription, &image(20));
-    harness.begin(0);
-    harness.clear();
+    let (mut harness, subscription) = recording_images(false, 1);
     // Nothing can be sent, and still the catalog knows.
     harness.out.refusals = 1;
     harness.now.epoch_ms = 12_345;
@@ -245,12 +204,7 @@ fn end_of_image_is_in_the_catalog_before_it_is_signalled() {
 
 #[test]
 fn failed_recording_is_an_error_before_its_stop() {
-    let mut harness = Harness::connected();
-    harness.start(5, IPC, false);
-    let subscription = harness.register();
-    harness.add_image(subscription, &image(20));
-    harness.begin(0);
-    harness.clear();
+    let (mut harness, subscription) = recording_images(false, 1);
     let failure = Failure::new(ErrorCode::StorageSpace, "no space left");
     let Harness { conductor, out, now, .. } = &mut harness;
     conductor.on_recording_stopped(0, 64, Some(failure), *now, out);
@@ -282,7 +236,7 @@ fn refused_counter_ends_the_recording_without_signals() {
 
 #[test]
 fn stop_by_channel_aborts_then_closes() {
-    let (mut harness, subscription) = two_images(false);
+    let (mut harness, subscription) = recording_images(false, 2);
     harness.send(stop("aeron:ipc?alias=whatever"));
     assert_eq!(harness.sent(), ["8: ok 0"]);
     assert_eq!(harness.orders(), ["abort recording 0", "abort recording 1"]);
@@ -327,7 +281,7 @@ fn stop_by_subscription_without_images_closes_at_once() {
 
 #[test]
 fn stop_by_identity_leaves_other_images() {
-    let (mut harness, subscription) = two_images(false);
+    let (mut harness, subscription) = recording_images(false, 2);
     harness.send(stop_by_identity(9));
     harness.send(stop_by_identity(0));
     harness.send(stop_by_identity(1));
@@ -348,7 +302,7 @@ fn stop_by_identity_leaves_other_images() {
 
 #[test]
 fn auto_stop_ends_all_images_by_the_first() {
-    let (mut harness, subscription) = two_images(true);
+    let (mut harness, subscription) = recording_images(true, 2);
     harness.stop(0, 64);
     assert_eq!(harness.orders(), ["abort recording 1"]);
     harness.stop(1, 128);
@@ -380,7 +334,7 @@ fn abort_waits_for_the_counter() {
 
 #[test]
 fn recording_outlives_its_session() {
-    let (mut harness, subscription) = two_images(false);
+    let (mut harness, subscription) = recording_images(false, 2);
     harness.out.is_connected = false;
     harness.tick();
     harness.clear();
@@ -541,7 +495,7 @@ fn events_are_not_asked_for_if_disabled() {
 
 #[test]
 fn closing_stops_recordings_before_sessions() {
-    let (mut harness, _) = two_images(false);
+    let (mut harness, _) = recording_images(false, 2);
     harness.conductor.begin_close(&mut harness.out);
     assert_eq!(harness.orders(), ["abort recording 0", "abort recording 1"]);
     assert!(!harness.is_idle());

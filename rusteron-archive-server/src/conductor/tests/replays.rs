@@ -1,6 +1,6 @@
 //! Replays: ranges, limits, tokens, ends.
 
-use super::harness::{FIRST_SESSION, Harness, IMAGE, TERM_LENGTH};
+use super::harness::{FIRST_SESSION, Harness, IMAGE, TERM_LENGTH, request as encode};
 use crate::conductor::effect::{CounterView, Failure};
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::messages::{
@@ -26,30 +26,17 @@ fn request(recording: i64, position: i64, length: i64) -> ReplayRequest<'static>
     }
 }
 
-fn bounded(recording: i64, position: i64, length: i64, counter: i32) -> Vec<u8> {
-    BoundedReplayRequest {
-        control_session_id: FIRST_SESSION,
-        correlation_id: 6,
-        recording_id: recording,
-        position,
-        length,
-        limit_counter_id: counter,
-        replay_stream_id: 30,
-        file_io_max_length: -1,
-        replay_token: -1,
-        replay_channel: IPC.as_bytes(),
-    }
-    .to_vec()
+fn bounded(recording: i64, position: i64, length: i64, counter: i64) -> Vec<u8> {
+    let fields = [6, recording, position, length, counter, 30, -1, -1];
+    encode(BoundedReplayRequest::TEMPLATE_ID, &fields, &[IPC])
 }
 
 fn stop(id: i64) -> Vec<u8> {
-    let (control_session_id, correlation_id) = (FIRST_SESSION, 8);
-    StopReplayRequest { control_session_id, correlation_id, replay_session_id: id }.to_vec()
+    encode(StopReplayRequest::TEMPLATE_ID, &[8, id], &[])
 }
 
 fn stop_all(recording: i64) -> Vec<u8> {
-    let (control_session_id, correlation_id) = (FIRST_SESSION, 8);
-    StopAllReplaysRequest { control_session_id, correlation_id, recording_id: recording }.to_vec()
+    encode(StopAllReplaysRequest::TEMPLATE_ID, &[8, recording], &[])
 }
 
 fn begin(harness: &mut Harness, replay: i64, session_id: i32) {
@@ -64,10 +51,7 @@ fn end(harness: &mut Harness, replay: i64, failure: Option<Failure>) {
 
 /// Draws a token for a recording.
 fn draw_token(harness: &mut Harness, recording: i64) -> i64 {
-    let (control_session_id, correlation_id) = (FIRST_SESSION, 9);
-    let request =
-        ReplayTokenRequest { control_session_id, correlation_id, recording_id: recording };
-    harness.send(request.to_vec());
+    harness.send(encode(ReplayTokenRequest::TEMPLATE_ID, &[9, recording], &[]));
     let sent = harness.sent();
     let token = sent[0].strip_prefix("9: ok ").and_then(|token| token.parse().ok());
     token.expect("a token")

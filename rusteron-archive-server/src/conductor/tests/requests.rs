@@ -1,27 +1,21 @@
 //! Requests that wait, and requests that are refused.
 
-use super::harness::{FIRST_SESSION, Harness, IMAGE, image};
+use super::harness::{FIRST_SESSION, Harness, IMAGE, image, request};
 use crate::protocol::messages::{
     ArchiveIdRequest, AttachSegmentsRequest, CloseSessionRequest, DeleteDetachedSegmentsRequest,
-    DetachSegmentsRequest, MigrateSegmentsRequest, PurgeRecordingRequest, PurgeSegmentsRequest,
-    ReplicateRequest, ReplicateRequest2, StopRecordingRequest, StopReplicationRequest,
-    TaggedReplicateRequest, TruncateRecordingRequest, UpdateChannelRequest,
+    DetachSegmentsRequest, LAYOUTS, MigrateSegmentsRequest, PurgeRecordingRequest,
+    PurgeSegmentsRequest, ReplicateRequest, ReplicateRequest2, StopRecordingRequest,
+    StopReplicationRequest, TaggedReplicateRequest, TruncateRecordingRequest, UpdateChannelRequest,
 };
 
 const IPC: &str = "aeron:ipc";
 
 fn archive_id(correlation_id: i64) -> Vec<u8> {
-    ArchiveIdRequest { control_session_id: FIRST_SESSION, correlation_id }.to_vec()
+    request(ArchiveIdRequest::TEMPLATE_ID, &[correlation_id], &[])
 }
 
 fn stop(correlation_id: i64) -> Vec<u8> {
-    StopRecordingRequest {
-        control_session_id: FIRST_SESSION,
-        correlation_id,
-        stream_id: 10,
-        channel: IPC.as_bytes(),
-    }
-    .to_vec()
+    request(StopRecordingRequest::TEMPLATE_ID, &[correlation_id, 10], &[IPC])
 }
 
 #[test]
@@ -131,93 +125,25 @@ fn requests_that_wait_are_bounded() {
 
 #[test]
 fn requests_of_the_second_half_are_refused_by_name() {
-    let (control_session_id, correlation_id, recording_id) = (FIRST_SESSION, 6, 0);
-    let new_start_position = 0;
-    let (src_recording_id, dst_recording_id, src_control_stream_id) = (0, 1, 10);
-    let (src_control_channel, live_destination) = (b"aeron:ipc", b"");
-    let truncate =
-        TruncateRecordingRequest { control_session_id, correlation_id, recording_id, position: 0 };
-    let purge = PurgeRecordingRequest { control_session_id, correlation_id, recording_id };
-    let detach = DetachSegmentsRequest {
-        control_session_id,
-        correlation_id,
-        recording_id,
-        new_start_position,
-    };
-    let purge_segments = PurgeSegmentsRequest {
-        control_session_id,
-        correlation_id,
-        recording_id,
-        new_start_position,
-    };
-    let delete = DeleteDetachedSegmentsRequest { control_session_id, correlation_id, recording_id };
-    let attach = AttachSegmentsRequest { control_session_id, correlation_id, recording_id };
-    let migrate = MigrateSegmentsRequest {
-        control_session_id,
-        correlation_id,
-        src_recording_id,
-        dst_recording_id,
-    };
-    let replicate = ReplicateRequest {
-        control_session_id,
-        correlation_id,
-        src_recording_id,
-        dst_recording_id,
-        src_control_stream_id,
-        src_control_channel,
-        live_destination,
-    };
-    let tagged = TaggedReplicateRequest {
-        control_session_id,
-        correlation_id,
-        src_recording_id,
-        dst_recording_id,
-        channel_tag_id: -1,
-        subscription_tag_id: -1,
-        src_control_stream_id,
-        src_control_channel,
-        live_destination,
-    };
-    let replicate_2 = ReplicateRequest2 {
-        control_session_id,
-        correlation_id,
-        src_recording_id,
-        dst_recording_id,
-        stop_position: -1,
-        channel_tag_id: -1,
-        subscription_tag_id: -1,
-        src_control_stream_id,
-        file_io_max_length: -1,
-        replication_session_id: -1,
-        src_control_channel,
-        live_destination,
-        replication_channel: b"",
-        encoded_credentials: b"",
-        src_response_channel: b"",
-    };
-    let stop = StopReplicationRequest { control_session_id, correlation_id, replication_id: 1 };
-    let update = UpdateChannelRequest {
-        control_session_id,
-        correlation_id,
-        recording_id,
-        channel: b"aeron:ipc",
-    };
     let mut harness = Harness::connected();
-    for (message, name) in [
-        (truncate.to_vec(), "truncate recording"),
-        (purge.to_vec(), "purge recording"),
-        (detach.to_vec(), "detach segments"),
-        (purge_segments.to_vec(), "purge segments"),
-        (delete.to_vec(), "delete detached segments"),
-        (attach.to_vec(), "attach segments"),
-        (migrate.to_vec(), "migrate segments"),
-        (replicate.to_vec(), "replicate"),
-        (replicate_2.to_vec(), "replicate"),
-        (tagged.to_vec(), "tagged replicate"),
-        (stop.to_vec(), "stop replication"),
-        (update.to_vec(), "update channel"),
+    for (template_id, name) in [
+        (TruncateRecordingRequest::TEMPLATE_ID, "truncate recording"),
+        (PurgeRecordingRequest::TEMPLATE_ID, "purge recording"),
+        (DetachSegmentsRequest::TEMPLATE_ID, "detach segments"),
+        (PurgeSegmentsRequest::TEMPLATE_ID, "purge segments"),
+        (DeleteDetachedSegmentsRequest::TEMPLATE_ID, "delete detached segments"),
+        (AttachSegmentsRequest::TEMPLATE_ID, "attach segments"),
+        (MigrateSegmentsRequest::TEMPLATE_ID, "migrate segments"),
+        (ReplicateRequest::TEMPLATE_ID, "replicate"),
+        (ReplicateRequest2::TEMPLATE_ID, "replicate"),
+        (TaggedReplicateRequest::TEMPLATE_ID, "tagged replicate"),
+        (StopReplicationRequest::TEMPLATE_ID, "stop replication"),
+        (UpdateChannelRequest::TEMPLATE_ID, "update channel"),
     ] {
-        harness.send(message);
+        let layout = LAYOUTS.iter().find(|layout| layout.template_id == template_id);
+        let layout = layout.expect("a message of the table");
+        let fields = vec![6; layout.fields.len() - 1];
+        harness.send(request(template_id, &fields, &vec![IPC; layout.data.len()]));
         assert_eq!(
             harness.sent(),
             [format!("6: error 0: {name}: this archive does not support it yet")]
