@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{OnceLock, mpsc};
+use std::sync::{Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
@@ -175,34 +175,47 @@ impl DerefMut for DriverProcess {
 }
 
 /// The program in the directory of another one of the same build.
+pub fn media_driver_beside(program: &str) -> PathBuf {
+    let folder = Path::new(program).parent().expect("a directory");
+    program_in(folder, "media_driver", "rusteron-media-driver")
+}
+
+/// The directory of the programs of the build that this test belongs to.
+pub(crate) fn folder_of_programs() -> PathBuf {
+    let test = std::env::current_exe().expect("a path");
+    let folder = test.parent().expect("a directory");
+    // Unit tests and tests of a crate's face are among the libraries.
+    let is_below = folder.file_name().is_some_and(|name| name == "deps");
+    if is_below { folder.parent().expect("a directory") } else { folder }.to_owned()
+}
+
+/// The program of a package in a directory of programs.
 ///
 /// `cargo test --workspace` has built it. With a single package it may be missing, and is built once.
-pub fn media_driver_beside(program: &str) -> PathBuf {
-    static PATH: OnceLock<PathBuf> = OnceLock::new();
-    let beside = || {
-        let path = Path::new(program)
-            .with_file_name(format!("media_driver{}", std::env::consts::EXE_SUFFIX));
-        if !path.is_file() {
-            build_into(path.parent().expect("a directory"));
-        }
-        path
-    };
-    PATH.get_or_init(beside).clone()
+pub(crate) fn program_in(folder: &Path, name: &str, package: &str) -> PathBuf {
+    // Threads of one process would start cargo several times.
+    static BUILDING: Mutex<()> = Mutex::new(());
+    let path = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    let _lock = BUILDING.lock();
+    if !path.is_file() {
+        build_into(folder, name, package);
+    }
+    path
 }
 
 /// Builds it into a directory that cargo has for a profile, such as `target/debug`.
-fn build_into(dir: &Path) {
+fn build_into(dir: &Path, name: &str, package: &str) {
     let profile = match dir.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => "dev",
         Some(name) => name,
     };
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--package", "rusteron-media-driver", "--bin", "media_driver"])
+        .args(["build", "--package", package, "--bin", name])
         .args(["--profile", profile, "--target-dir"])
         .arg(dir.parent().expect("a target directory"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .status();
-    assert!(status.expect("cargo starts").success(), "media_driver cannot be built");
+    assert!(status.expect("cargo starts").success(), "{name} cannot be built");
 }
 
 /// The program at a path, with nothing in the environment that changes a driver.

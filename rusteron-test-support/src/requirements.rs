@@ -9,10 +9,13 @@ use tempfile::TempDir;
 
 /// Says why a test does nothing, unless a variable such as `RUSTERON_REQUIRE_JAVA` is 1: then that is a failure.
 pub fn skip(variable: &str, reason: &str) {
-    let is_required = std::env::var_os(variable).is_some_and(|value| value == "1");
-    assert!(!is_required, "{variable}=1, but {reason}");
+    assert!(!is_required(variable), "{variable}=1, but {reason}");
     // The test harness would keep `eprintln!` to itself when the test succeeds.
     let _ = writeln!(io::stderr(), "skipped: {reason}");
+}
+
+fn is_required(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| value == "1")
 }
 
 /// The script that starts Aeron's Java programs; every package of the workspace is beside its folder.
@@ -23,9 +26,19 @@ pub fn java_run() -> PathBuf {
 /// Returns whether the programs that [`java_run`] needs are there, and fetches Aeron's artifacts if they are not here
 /// yet. If something is missing, prints it, and the test is over. `RUSTERON_REQUIRE_JAVA=1` makes that a failure.
 pub fn has_java() -> bool {
+    is_there(java())
+}
+
+/// As [`has_java`], for tests that do without Java: prints nothing.
+pub(crate) fn java_or_required() -> bool {
+    if is_required("RUSTERON_REQUIRE_JAVA") { has_java() } else { java().is_ok() }
+}
+
+/// Returns what is missing of Java, if anything.
+fn java() -> &'static Result<(), String> {
     static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
     let prepare = || prepare_java(&mut Command::new(java_run()), "io.aeron.driver.MediaDriver");
-    is_there(FOUND.get_or_init(prepare))
+    FOUND.get_or_init(prepare)
 }
 
 /// Returns whether something was found. If not, says what is missing, or fails if Java is required.

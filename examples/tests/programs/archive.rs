@@ -3,23 +3,25 @@
 use std::process::Command;
 
 use rusteron_archive::{ReplayLength, ReplayParams};
-use rusteron_test_support::archive::{JavaArchive, record, replay_all};
+use rusteron_test_support::archive::{
+    ArchiveProcess, ArchiveRequest, has_requests, record, replay_all,
+};
 use rusteron_test_support::{command, run, succeed};
 
 use crate::assert_in_order;
 
 /// A program with an archive. Its timeouts are long, so that a slow driver or archive is not taken
 /// for dead.
-fn with_archive(java: &JavaArchive, path: &str, arguments: &[&str]) -> Command {
+fn with_archive(server: &ArchiveProcess, path: &str, arguments: &[&str]) -> Command {
     let mut command = command(path, arguments);
-    command.env("AERON_DIR", java.aeron_dir());
+    command.env("AERON_DIR", server.aeron_dir());
     command.env("AERON_ARCHIVE_MESSAGE_TIMEOUT", "60s").env("AERON_DRIVER_TIMEOUT", "60000");
     command
 }
 
 #[test]
 fn recordings_are_replayed_merged_and_continued() {
-    let Some(java) = JavaArchive::launch() else { return };
+    let server = ArchiveProcess::launch();
     let programs: [(_, &[_]); 3] = [
         (
             env!("CARGO_BIN_EXE_record_and_replay"),
@@ -46,14 +48,17 @@ fn recordings_are_replayed_merged_and_continued() {
         ),
     ];
     for (path, expected) in programs {
-        assert_in_order(&succeed(with_archive(&java, path, &[])), expected);
+        assert_in_order(&succeed(with_archive(&server, path, &[])), expected);
     }
 }
 
 #[test]
 fn recording_is_replicated() {
-    let Some(source) = JavaArchive::launch() else { return };
-    let Some(copy) = JavaArchive::launch() else { return };
+    if !has_requests(&[ArchiveRequest::Replicate]) {
+        return;
+    }
+    let source = ArchiveProcess::launch();
+    let copy = ArchiveProcess::launch();
     let archive = source.connect();
     let (_publication, id, position) = record(&archive, 500);
     let path = env!("CARGO_BIN_EXE_replicate");

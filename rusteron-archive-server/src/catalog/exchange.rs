@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
-use rusteron_test_support::archive::{JavaArchive, record};
-use rusteron_test_support::{Finished, command, has_java, java_run, run};
+use rusteron_test_support::archive::{ArchiveProcess, Options, record};
+use rusteron_test_support::{Finished, command, java_run, run};
 
 use crate::catalog::file::CATALOG_NAME;
 use crate::catalog::{Catalog, CatalogSettings, NewRecording};
@@ -42,8 +42,8 @@ fn content(dir: &Path) -> Vec<u8> {
     fs::read(dir.join(CATALOG_NAME)).expect("the catalog")
 }
 
-fn launch() -> Option<JavaArchive> {
-    if has_java() { JavaArchive::launch() } else { None }
+fn launch() -> Option<ArchiveProcess> {
+    ArchiveProcess::launch_java(Options::default())
 }
 
 fn tool(dir: &Path, arguments: &[&str]) -> Finished {

@@ -476,8 +476,8 @@ fn forked_child_neither_unlocks_nor_keeps_lock() {
 mod java {
     use std::process::{Command, Output};
 
-    use rusteron_test_support::archive::{JavaArchive, Options};
-    use rusteron_test_support::{has_java, java_run};
+    use rusteron_test_support::archive::{ArchiveProcess, Options};
+    use rusteron_test_support::java_run;
 
     use super::*;
 
@@ -510,13 +510,10 @@ mod java {
 
     #[test]
     fn mark_files_of_java_and_rust() {
-        if !has_java() {
-            return;
-        }
         let dir = tempfile::tempdir().expect("a directory");
         let mark_file_dir = format!("aeron.archive.mark.file.dir={}", dir.path().display());
         let options = Options { properties: vec![mark_file_dir], ..Options::default() };
-        let Some(mut java) = JavaArchive::launch_with(options) else { return };
+        let Some(mut java) = ArchiveProcess::launch_java(options) else { return };
         let error = activate(&dir).expect_err("refused");
         assert_eq!(error.kind(), ServerErrorKind::ActiveArchive);
         let owner = format!("process {}, which ", java.pid());

@@ -6,7 +6,7 @@ use rusteron_client::OfferError;
 use rusteron_test_support::archive::{
     STREAM, await_recording, message, offer_numbered, record, replay_all,
 };
-use rusteron_test_support::{DEADLINE, await_some, await_that, free_port};
+use rusteron_test_support::{DEADLINE, await_that, free_port};
 
 use crate::support::{Fixture, Turns, await_stop, recorded};
 
@@ -212,18 +212,4 @@ fn events_tell_start_progress_and_stop() {
     let stopped =
         RecordingEvent::Stopped { recording_id: recording, start_position: 0, stop_position: end };
     assert_eq!(events.last(), Some(&stopped));
-}
-
-#[test]
-fn unsupported_request_is_refused_by_name() {
-    let fixture = Fixture::launch();
-    let archive = fixture.connect();
-    let (publication, recording_id, _) = record(&archive, 10);
-    drop(publication);
-    await_stop(&archive, recording_id);
-    let error = archive.truncate_recording(recording_id, 0).expect_err("not yet");
-    assert!(error.message().contains("does not support it yet"), "{error}");
-    // The session goes on.
-    assert_eq!(archive.start_position(recording_id).expect("an answer"), 0);
-    await_some("a descriptor", || archive.recording(recording_id).expect("an answer"));
 }

@@ -15,7 +15,7 @@ use rusteron_test_support::archive::fake_archive::{
     FakeArchive, Message, STOP_POSITION, well_formed,
 };
 use rusteron_test_support::archive::{
-    JavaArchive, Options, REPLAY_STREAM, STREAM, numbered, record,
+    ArchiveProcess, ArchiveRequest, Options, REPLAY_STREAM, STREAM, has_requests, numbered, record,
 };
 #[cfg(unix)]
 use rusteron_test_support::{DEADLINE, ForkedChild};
@@ -41,22 +41,22 @@ fn ipc_session(aeron: &Aeron) -> AsyncArchive {
 }
 
 /// An archive in a process of its own, on a media driver of this process.
-fn launch_alone() -> Option<(MediaDriver, JavaArchive)> {
+fn launch_alone() -> (MediaDriver, ArchiveProcess) {
     let driver =
         rusteron_test_support::launch_with(|context| context.set_ipc_term_buffer_length(64 * 1024));
     let aeron_dir = Some(driver.aeron_dir().to_owned());
-    let java = JavaArchive::launch_with(Options { aeron_dir, ..Options::default() })?;
-    Some((driver, java))
+    let server = ArchiveProcess::launch_with(Options { aeron_dir, ..Options::default() });
+    (driver, server)
 }
 
 #[test]
 fn answers_in_any_order_of_polls() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let blocking = java.connect();
+    let server = ArchiveProcess::launch();
+    let blocking = server.connect();
     let (publication, recording_id, position) = record(&blocking, 100);
     drop(publication);
     await_that("the end", || blocking.stop_position(recording_id).expect("an answer").is_some());
-    let archive = AsyncArchive::new(java.connect());
+    let archive = AsyncArchive::new(server.connect());
     let requests: Vec<_> = (0..100)
         .map(|number| match number % 3 {
             0 => archive.start_position(recording_id).map(|request| (0, request)),
@@ -84,13 +84,24 @@ fn answers_in_any_order_of_polls() {
 
 #[test]
 fn each_request_is_answered() {
-    let Some(java) = JavaArchive::launch() else { return };
+    if !has_requests(&[
+        ArchiveRequest::TruncateRecording,
+        ArchiveRequest::PurgeRecording,
+        ArchiveRequest::PurgeSegments,
+        ArchiveRequest::DeleteDetachedSegments,
+        ArchiveRequest::AttachSegments,
+        ArchiveRequest::UpdateChannel,
+        ArchiveRequest::Replicate,
+    ]) {
+        return;
+    }
+    let server = ArchiveProcess::launch();
     let (sender, signals) = mpsc::channel();
-    let mut context = java.context();
+    let mut context = server.context();
     context
         .set_recording_signal_consumer(move |signal| sender.send(*signal).expect("us"))
         .expect("");
-    let aeron = java.aeron();
+    let aeron = server.aeron();
     let archive = AsyncArchive::new(Archive::connect(&aeron, context).expect("a session"));
     let (channel, local) = ("aeron:ipc", SourceLocation::Local);
 
@@ -150,7 +161,7 @@ fn each_request_is_answered() {
     answer(archive.purge_recording(id));
     assert_eq!(answer(archive.recordings(0, 100)), []);
 
-    let control = java.control_channel();
+    let control = server.control_channel();
     let params = ReplicationParams::new().channel_tag_id(7);
     let mut replicate = archive.replicate(4711, control, 10, &params).expect("a request");
     // The archive asks the source first, and answers with an error or an id.
@@ -164,8 +175,8 @@ fn each_request_is_answered() {
 fn listing_of_many_and_a_second_listing() {
     /// An archive records 20 streams at most.
     const COUNT: i32 = 20;
-    let Some(java) = JavaArchive::launch() else { return };
-    let blocking = java.connect();
+    let server = ArchiveProcess::launch();
+    let blocking = server.connect();
     let recorded: Vec<_> = (0..COUNT)
         .map(|number| {
             blocking
@@ -173,7 +184,7 @@ fn listing_of_many_and_a_second_listing() {
                 .expect("a publication")
         })
         .collect();
-    let archive = AsyncArchive::new(java.connect());
+    let archive = AsyncArchive::new(server.connect());
     let (mut all, mut one) =
         (archive.recordings(0, 1000).expect("sent"), archive.recording(0).expect("sent"));
     // The archive may have ended the first listing before the second arrives.
@@ -198,8 +209,8 @@ fn listing_of_many_and_a_second_listing() {
 
 #[test]
 fn dropped_request_and_future() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = AsyncArchive::new(java.connect());
+    let server = ArchiveProcess::launch();
+    let archive = AsyncArchive::new(server.connect());
     let dropped = archive.recordings(0, 10).expect("sent");
     drop(dropped);
     let mut request = archive.max_recorded_position(3).expect("sent");
@@ -218,11 +229,11 @@ fn dropped_request_and_future() {
 #[test]
 #[cfg(unix)]
 fn back_pressure_is_retryable() {
-    let Some((_driver, java)) = launch_alone() else { return };
-    let aeron = java.aeron();
-    let archive = AsyncArchive::new(Archive::connect(&aeron, java.context()).expect("a session"));
+    let (_driver, server) = launch_alone();
+    let aeron = server.aeron();
+    let archive = AsyncArchive::new(Archive::connect(&aeron, server.context()).expect("a session"));
     let signal = |name: &str| {
-        let pid = java.pid().to_string();
+        let pid = server.pid().to_string();
         let status = std::process::Command::new("kill").args([name, &pid]).status();
         assert!(status.expect("kill").success());
     };
@@ -248,11 +259,11 @@ fn back_pressure_is_retryable() {
 
 #[test]
 fn killed_archive_fails_requests() {
-    let Some((_driver, mut java)) = launch_alone() else { return };
-    let aeron = java.aeron();
-    let archive = AsyncArchive::new(Archive::connect(&aeron, java.context()).expect("a session"));
+    let (_driver, mut server) = launch_alone();
+    let aeron = server.aeron();
+    let archive = AsyncArchive::new(Archive::connect(&aeron, server.context()).expect("a session"));
     answer(archive.recordings(0, 10));
-    java.kill();
+    server.kill();
     let mut waiting: Vec<_> =
         (0..3).map(|id| archive.start_position(id).expect("still connected")).collect();
     for request in &mut waiting {
@@ -269,9 +280,9 @@ fn killed_archive_fails_requests() {
 
 #[test]
 fn closed_driver_fails_requests() {
-    let Some((driver, _java)) = launch_alone() else { return };
+    let (driver, server) = launch_alone();
     let aeron = connect(&driver);
-    let archive = Archive::connect(&aeron, _java.context()).expect("a session");
+    let archive = Archive::connect(&aeron, server.context()).expect("a session");
     let archive = AsyncArchive::new(archive);
     drop(driver);
     await_that("the end of the client", || aeron.is_closed());

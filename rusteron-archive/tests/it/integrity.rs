@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rusteron_archive::{Archive, ReplayLength, ReplayMerge, ReplayParams};
 use rusteron_client::{ExclusivePublication, Subscription};
 use rusteron_test_support::archive::{
-    JavaArchive, Options, REPLAY_STREAM, STREAM, numbered, offer_numbered,
+    ArchiveProcess, Options, REPLAY_STREAM, STREAM, numbered, offer_numbered,
 };
 use rusteron_test_support::{DEADLINE, Random, await_that, connected_pair, free_port, retry};
 
@@ -67,8 +67,8 @@ impl Checksum {
 }
 
 fn replay_equals_what_was_recorded(count: u64, options: Options) {
-    let Some(java) = JavaArchive::launch_with(options) else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch_with(options);
+    let archive = server.connect();
     let start = Instant::now();
     let (mut publication, recording_id) = archive
         .add_recorded_exclusive_publication("aeron:ipc?term-length=16m", STREAM)
@@ -170,8 +170,8 @@ impl Live {
 }
 
 fn merges_lose_and_repeat_nothing_under_load(merges: u64) {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let control = free_port();
     let channel = format!(
         "aeron:udp?control=localhost:{control}|control-mode=dynamic|fc=min|ssc=true|\
@@ -211,7 +211,7 @@ fn merges_lose_and_repeat_nothing_under_load(merges: u64) {
                 let back = 50 + random.below(950);
                 starts[starts.len().saturating_sub(back)]
             };
-            let session = session_on(&java, &archive);
+            let session = session_on(&server, &archive);
             // The media driver may not have closed that of the last merge yet.
             let endpoint = free_port();
             // Nor that of the last replay, whose port the operating system could give out again: the
@@ -258,8 +258,8 @@ fn expect(text: &[u8], next: &mut u64) {
 }
 
 /// A further session of the same client.
-fn session_on(java: &JavaArchive, archive: &Archive) -> Archive {
-    Archive::connect(archive.aeron(), java.context()).expect("a session")
+fn session_on(server: &ArchiveProcess, archive: &Archive) -> Archive {
+    Archive::connect(archive.aeron(), server.context()).expect("a session")
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! The archive client, mostly with Aeron's Java archive. Modules mirror `src/`.
+//! The archive client, mostly with an archive. Modules mirror `src/`.
 //!
-//! Without Java, tests that need an archive do nothing, and say so. `RUSTERON_REQUIRE_JAVA=1` makes
-//! that a failure.
+//! The archive is Java's or, without Java, `rusteron-archive-server`'s; with it, tests of requests that it refuses do
+//! nothing, and say so. `RUSTERON_REQUIRE_JAVA=1` makes both a failure.
 
 /// Sessions, and their requests by subject.
 mod archive {

@@ -10,10 +10,10 @@ use rusteron_client::{Action, Position};
 #[cfg(target_os = "linux")]
 use rusteron_test_support::archive::mapped_log_buffers;
 use rusteron_test_support::archive::{
-    JavaArchive, REPLAY_STREAM, STREAM, await_recording, long_message, numbered, offer_numbered,
+    ArchiveProcess, REPLAY_STREAM, STREAM, await_recording, long_message, numbered, offer_numbered,
     record,
 };
-use rusteron_test_support::{DEADLINE, Random, await_some, await_that, has_java, offer};
+use rusteron_test_support::{DEADLINE, Random, await_some, await_that, offer};
 
 fn context(recording_id: i64) -> PersistentSubscriptionContext {
     PersistentSubscriptionContext::new(
@@ -33,22 +33,22 @@ fn context_from(recording_id: i64, start: StartPosition) -> PersistentSubscripti
 }
 
 fn subscribe(
-    java: &JavaArchive,
+    server: &ArchiveProcess,
     archive: &Archive,
     context: PersistentSubscriptionContext,
 ) -> PersistentSubscription {
-    PersistentSubscription::new(archive.aeron(), java.context(), context).expect("a subscription")
+    PersistentSubscription::new(archive.aeron(), server.context(), context).expect("a subscription")
 }
 
 #[test]
 fn replay_live_replay() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (mut publication, recording_id, position) = record(&archive, 1000);
     let (sender, events) = mpsc::channel();
     let mut context = context_from(recording_id, StartPosition::Start);
     context.set_listener(move |event| sender.send(event.clone()).expect("us")).expect("a listener");
-    let mut subscription = subscribe(&java, &archive, context);
+    let mut subscription = subscribe(&server, &archive, context);
     let mut received = Vec::new();
     let mut last = 0;
     await_that("the live stream", || {
@@ -103,8 +103,8 @@ fn replay_live_replay() {
 #[test]
 fn falls_back_to_replay() {
     const COUNT: u64 = 5000;
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     // An untethered subscriber is left behind after it has held the others up for so long.
     let channel = "aeron:ipc?untethered-window-limit-timeout=200ms|\
                    untethered-linger-timeout=200ms|untethered-resting-timeout=200ms";
@@ -121,7 +121,7 @@ fn falls_back_to_replay() {
     .expect("valid settings");
     context.set_start_position(StartPosition::Start).expect("a position");
     context.set_listener(move |event| sender.send(event.clone()).expect("us")).expect("a listener");
-    let mut subscription = subscribe(&java, &archive, context);
+    let mut subscription = subscribe(&server, &archive, context);
     let mut received = Vec::new();
     for round in 0..2 {
         await_that("the live stream", || {
@@ -153,8 +153,8 @@ fn falls_back_to_replay() {
 
 #[test]
 fn replay_channels() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (_publication, recording_id, _) = record(&archive, 500);
     let response = format!(
         "aeron:udp?control-mode=response|control=localhost:{}",
@@ -171,7 +171,7 @@ fn replay_channels() {
         .expect("valid settings");
         context.set_start_position(StartPosition::Start).expect("a position");
         let mut subscription =
-            PersistentSubscription::new(archive.aeron(), java.udp_context(), context)
+            PersistentSubscription::new(archive.aeron(), server.udp_context(), context)
                 .expect("a subscription");
         let mut received = Vec::new();
         await_that("the live stream", || {
@@ -184,13 +184,13 @@ fn replay_channels() {
 
 #[test]
 fn start_position() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (_publication, recording_id, position) = record(&archive, 100);
     // In the middle, and at the very end.
     for first in [40, 100] {
         let context = context_from(recording_id, StartPosition::At(position / 100 * first as i64));
-        let mut subscription = subscribe(&java, &archive, context);
+        let mut subscription = subscribe(&server, &archive, context);
         let mut received = Vec::new();
         await_that("the live stream", || {
             subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
@@ -200,7 +200,7 @@ fn start_position() {
     }
     // Nothing has been recorded there yet.
     let beyond = StartPosition::At(position + position / 100);
-    let mut subscription = subscribe(&java, &archive, context_from(recording_id, beyond));
+    let mut subscription = subscribe(&server, &archive, context_from(recording_id, beyond));
     let error = await_some("the failure", || {
         subscription.poll(|text, _| panic!("{}", numbered(text)), 10).err()
     });
@@ -210,10 +210,10 @@ fn start_position() {
 
 #[test]
 fn start_live() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (mut publication, recording_id, _) = record(&archive, 100);
-    let mut subscription = subscribe(&java, &archive, context(recording_id));
+    let mut subscription = subscribe(&server, &archive, context(recording_id));
     await_that("the live stream", || {
         subscription.poll(|text, _| panic!("{}", numbered(text)), 10).expect("open");
         subscription.is_live()
@@ -229,11 +229,11 @@ fn start_live() {
 
 #[test]
 fn handler_panic_propagates() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (_publication, recording_id, position) = record(&archive, 100);
     let start = StartPosition::At(position / 100 * 50);
-    let mut subscription = subscribe(&java, &archive, context_from(recording_id, start));
+    let mut subscription = subscribe(&server, &archive, context_from(recording_id, start));
     let mut received = Vec::new();
     await_that("all messages", || {
         let poll = std::panic::AssertUnwindSafe(|| {
@@ -260,8 +260,8 @@ fn follow_long_messages(mut poll: impl FnMut(&mut PersistentSubscription, &mut V
     const LIVE: usize = 500;
     /// How many messages there may be that were not received yet, so that it catches up.
     const AHEAD: usize = 30;
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (mut publication, recording_id) =
         archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
     let mut published: Vec<_> =
@@ -270,7 +270,7 @@ fn follow_long_messages(mut poll: impl FnMut(&mut PersistentSubscription, &mut V
     archive.await_recorded(recording_id, end, DEADLINE).expect("a recording");
 
     let context = context_from(recording_id, StartPosition::Start);
-    let mut subscription = subscribe(&java, &archive, context);
+    let mut subscription = subscribe(&server, &archive, context);
     let (mut received, mut received_before) = (Vec::new(), None);
     await_that("what is live", || {
         poll(&mut subscription, &mut received);
@@ -299,9 +299,6 @@ fn long_messages_replayed_and_live() {
 
 #[test]
 fn controlled_poll_redelivers_aborted() {
-    if !has_java() {
-        return;
-    }
     let mut random = Random::new(1);
     let mut aborted = 0;
     follow_long_messages(|subscription, received| {
@@ -327,14 +324,14 @@ fn controlled_poll_redelivers_aborted() {
 
 #[test]
 fn client_without_conductor_thread() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (mut publication, recording_id, _) = record(&archive, 500);
-    let aeron = java.aeron_with_invoker();
-    let session = Archive::connect(&aeron, java.context()).expect("a session");
+    let aeron = server.aeron_with_invoker();
+    let session = Archive::connect(&aeron, server.context()).expect("a session");
     let context = context_from(recording_id, StartPosition::Start);
     let mut subscription =
-        PersistentSubscription::new(&aeron, java.context(), context).expect("a subscription");
+        PersistentSubscription::new(&aeron, server.context(), context).expect("a subscription");
     let mut received = Vec::new();
     let mut poll = |subscription: &mut PersistentSubscription| {
         let handler = |text: &[u8], _: &MessageInfo| {
@@ -360,9 +357,9 @@ fn client_without_conductor_thread() {
 
 #[test]
 fn unknown_recording_is_failure() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
-    let mut subscription = subscribe(&java, &archive, context(4711));
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
+    let mut subscription = subscribe(&server, &archive, context(4711));
     let error = await_some("the failure", || subscription.poll(|_, _| (), 10).err());
     assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
     assert!(subscription.failure().is_some());
@@ -390,8 +387,8 @@ impl CredentialsSupplier for Silent {
 
 #[test]
 fn missing_credentials_are_failure() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (_publication, recording_id, _) = record(&archive, 10);
     for (supplier, kind, words) in [
         (Silent::Panics, ArchiveErrorKind::Client(ErrorKind::Other), "panicked"),
@@ -402,7 +399,7 @@ fn missing_credentials_are_failure() {
         context
             .set_listener(move |event| sender.send(event.clone()).expect("us"))
             .expect("a listener");
-        let mut archive_context = java.context();
+        let mut archive_context = server.context();
         archive_context.set_credentials_supplier(supplier).expect("a supplier");
         let subscription = PersistentSubscription::new(archive.aeron(), archive_context, context);
         let mut subscription = subscription.expect("a subscription");
@@ -423,13 +420,13 @@ fn missing_credentials_are_failure() {
 
 #[test]
 fn counters() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (publication, recording_id, _) = record(&archive, 100);
     let context = context_from(recording_id, StartPosition::Start);
-    let mut subscription = subscribe(&java, &archive, context);
+    let mut subscription = subscribe(&server, &archive, context);
     let counters = subscription.counters();
-    let another = java.aeron();
+    let another = server.aeron();
     let values = || {
         let ids =
             [counters.state, counters.join_difference, counters.live_left, counters.live_joined];
@@ -479,12 +476,12 @@ fn invalid_settings_are_rejected() {
 #[test]
 #[cfg(target_os = "linux")]
 fn images_end_with_streams() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
-    let at_the_start = mapped_log_buffers(&java);
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
+    let at_the_start = mapped_log_buffers(&server);
     let (mut publication, recording_id, _) = record(&archive, 100);
     let context = context_from(recording_id, StartPosition::Start);
-    let mut subscription = subscribe(&java, &archive, context);
+    let mut subscription = subscribe(&server, &archive, context);
     let mut received = Vec::new();
     await_that("the live stream", || {
         subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
@@ -516,5 +513,5 @@ fn images_end_with_streams() {
     });
     drop(subscription);
     assert!(received.into_iter().eq(0..200));
-    await_that("the end of every mapping", || mapped_log_buffers(&java) == at_the_start);
+    await_that("the end of every mapping", || mapped_log_buffers(&server) == at_the_start);
 }

@@ -10,7 +10,7 @@ use rusteron_archive::{
     SourceLocation,
 };
 use rusteron_client::{Aeron, Subscription};
-use rusteron_test_support::archive::{JavaArchive, REPLAY_STREAM, STREAM, await_recording};
+use rusteron_test_support::archive::{ArchiveProcess, REPLAY_STREAM, STREAM, await_recording};
 use rusteron_test_support::{DEADLINE, await_some, free_port};
 
 /// Reports its drop, and so the drop of the closure that has captured it.
@@ -29,10 +29,10 @@ impl Drop for Witness {
 }
 
 /// A client whose context reports its drop, which is the client's end.
-fn client(java: &JavaArchive, witness: Witness, has_conductor_thread: bool) -> Aeron {
+fn client(server: &ArchiveProcess, witness: Witness, has_conductor_thread: bool) -> Aeron {
     let mut context = rusteron_client::Context::new().expect("a context");
     context
-        .set_dir(java.aeron_dir())
+        .set_dir(server.aeron_dir())
         .and_then(|context| context.set_driver_timeout(DEADLINE))
         .and_then(|context| context.set_use_conductor_agent_invoker(!has_conductor_thread))
         .and_then(|context| {
@@ -43,8 +43,8 @@ fn client(java: &JavaArchive, witness: Witness, has_conductor_thread: bool) -> A
 }
 
 /// Settings for a session that says when it goes.
-fn witnessed(java: &JavaArchive, witness: Witness) -> rusteron_archive::ArchiveContext {
-    let mut context = java.context();
+fn witnessed(server: &ArchiveProcess, witness: Witness) -> rusteron_archive::ArchiveContext {
+    let mut context = server.context();
     context
         .set_recording_signal_consumer(move |_signal| panic!("{}: a signal", witness.name()))
         .expect("a consumer");
@@ -75,8 +75,8 @@ type Make = fn(&Aeron, rusteron_archive::ArchiveContext) -> Box<dyn Send>;
 
 #[test]
 fn drop_in_callback_of_other_client() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let other = java.aeron();
+    let server = ArchiveProcess::launch();
+    let other = server.aeron();
     let make: [Make; 3] = [
         |aeron, context| Box::new(Archive::connect(aeron, context).expect("a session")),
         |aeron, context| Box::new(Archive::async_connect(aeron, context).expect("an attempt")),
@@ -96,8 +96,8 @@ fn drop_in_callback_of_other_client() {
     for make in make {
         for is_last_handle in [false, true] {
             let (sender, order) = mpsc::channel();
-            let aeron = client(&java, Witness("client", sender.clone()), false);
-            let owned = make(&aeron, witnessed(&java, Witness("session", sender)));
+            let aeron = client(&server, Witness("client", sender.clone()), false);
+            let owned = make(&aeron, witnessed(&server, Witness("session", sender)));
             let aeron = Some(aeron).filter(|_| !is_last_handle);
             in_a_callback_of(&other, move || drop(owned));
             // No thread does the client's work after this.
@@ -119,10 +119,10 @@ fn merge(session: Archive, subscription: Subscription) -> Result<ReplayMerge, Re
 
 #[test]
 fn merge_close_in_callback() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let aeron = java.aeron();
+    let server = ArchiveProcess::launch();
+    let aeron = server.aeron();
     let parts = [(); 2].map(|()| {
-        let session = Archive::connect(&aeron, java.context()).expect("a session");
+        let session = Archive::connect(&aeron, server.context()).expect("a session");
         (session, aeron.add_subscription(MANUAL, STREAM).expect("a subscription"))
     });
 
@@ -166,9 +166,9 @@ fn merge_close_in_callback() {
 
 #[test]
 fn merge_close_with_full_queue() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let aeron = java.aeron();
-    let session = Archive::connect(&aeron, java.context()).expect("a session");
+    let server = ArchiveProcess::launch();
+    let aeron = server.aeron();
+    let session = Archive::connect(&aeron, server.context()).expect("a session");
     let subscription = aeron.add_subscription(MANUAL, STREAM).expect("a subscription");
     let mut merge = merge(session, subscription).expect("a merge");
     // There is no such recording; by then the destination has been added.
@@ -206,15 +206,15 @@ fn merge_close_with_full_queue() {
 
 #[test]
 fn merge_in_delegating_invoker() {
-    let Some(java) = JavaArchive::launch() else { return };
+    let server = ArchiveProcess::launch();
     let (sender, ended) = mpsc::channel();
-    let aeron = client(&java, Witness("client", sender), true);
-    let session = Archive::connect(&aeron, java.context()).expect("a session");
+    let aeron = client(&server, Witness("client", sender), true);
+    let session = Archive::connect(&aeron, server.context()).expect("a session");
     let subscription = aeron.add_subscription(MANUAL, STREAM).expect("a subscription");
     drop(aeron);
     let mut merge = Some(merge(session, subscription).expect("a merge"));
     let (refuse, refused) = mpsc::channel();
-    let mut context = java.context();
+    let mut context = server.context();
     context
         .set_delegating_invoker(move || {
             if let Some(merge) = merge.take() {
@@ -224,7 +224,7 @@ fn merge_in_delegating_invoker() {
             }
         })
         .expect("an invoker");
-    let archive = Archive::connect(&java.aeron(), context).expect("a session");
+    let archive = Archive::connect(&server.aeron(), context).expect("a session");
     assert_eq!(refused.try_recv(), Ok(ArchiveErrorKind::Reentrant));
     assert_eq!(ended.recv_timeout(DEADLINE), Ok("client"));
     assert!(archive.is_connected());
@@ -232,12 +232,12 @@ fn merge_in_delegating_invoker() {
 
 #[test]
 fn handler_panics_at_merge_start() {
-    let Some(java) = JavaArchive::launch() else { return };
+    let server = ArchiveProcess::launch();
     let (sender, ended) = mpsc::channel();
-    let aeron = client(&java, Witness("client", sender), true);
+    let aeron = client(&server, Witness("client", sender), true);
     let panics = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&panics);
-    let mut context = java.context();
+    let mut context = server.context();
     context
         .set_recording_signal_consumer(move |_signal| {
             count.fetch_add(1, Ordering::Relaxed);
@@ -248,7 +248,7 @@ fn handler_panics_at_merge_start() {
     let subscription = aeron.add_subscription(MANUAL, STREAM).expect("a subscription");
     drop(aeron);
     // Three signals that C finds before the answer to one request.
-    let other = java.connect();
+    let other = server.connect();
     session
         .start_recording("aeron:ipc", STREAM, SourceLocation::Local, false)
         .expect("a subscription");

@@ -11,7 +11,7 @@ use rusteron_archive::{
 use rusteron_client::{ExclusivePublication, Subscription};
 #[cfg(target_os = "linux")]
 use rusteron_test_support::archive::mapped_log_buffers;
-use rusteron_test_support::archive::{JavaArchive, STREAM, numbered, offer_numbered};
+use rusteron_test_support::archive::{ArchiveProcess, STREAM, numbered, offer_numbered};
 use rusteron_test_support::{DEADLINE, await_that, free_port};
 
 /// A publication that is recorded, and where subscribers of it get in.
@@ -63,14 +63,14 @@ impl Drop for StopOnDrop<'_> {
 
 #[test]
 fn merge_without_loss_or_repetition() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     for _round in 0..3 {
         let (mut publication, recording_id, live) = published(&archive);
         let mut next = 2000;
         let position = offer_numbered(&mut publication, 0..next);
         archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
-        let mut merge = begin(java.connect(), &archive, &publication, recording_id, &live);
+        let mut merge = begin(server.connect(), &archive, &publication, recording_id, &live);
         assert!(!merge.is_merged() && !merge.has_failed() && !merge.is_live_added());
         assert_eq!(merge.state(), ReplayMergeState::ResolveReplayPort);
         let is_over = AtomicBool::new(false);
@@ -119,8 +119,8 @@ fn error_converts_to_boxed_error() {
     fn boxed(error: ReplayMergeError) -> Box<dyn std::error::Error + Send + Sync> {
         error.into()
     }
-    let Some(java) = JavaArchive::launch() else { return };
-    let session = java.connect();
+    let server = ArchiveProcess::launch();
+    let session = server.connect();
     let subscription = manual(&session);
     let (udp, any) = ("aeron:udp?endpoint=localhost:1", "aeron:udp?endpoint=localhost:0");
     let refused =
@@ -134,12 +134,12 @@ fn error_converts_to_boxed_error() {
 
 #[test]
 fn invalid_arguments_are_rejected() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let merge = |channel: &str, replay: &str, destination: &str, live: &str| {
         let subscription = archive.aeron().add_subscription(channel, STREAM).expect("valid");
         ReplayMerge::builder(replay, destination, live)
-            .start(java.connect(), subscription, 0)
+            .start(server.connect(), subscription, 0)
             .map(drop)
             .expect_err("refused")
             .error()
@@ -159,7 +159,7 @@ fn invalid_arguments_are_rejected() {
     // The session and the subscription of a rejected merge can be used again.
     let subscription = archive.aeron().add_subscription(manual, STREAM).expect("valid");
     let refused = ReplayMerge::builder(plain, any, udp).start_position(-1).start(
-        java.connect(),
+        server.connect(),
         subscription,
         0,
     );
@@ -172,14 +172,14 @@ fn invalid_arguments_are_rejected() {
 
 #[test]
 fn signals_while_merging() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (mut publication, recording_id, _) = published(&archive);
     let position = offer_numbered(&mut publication, 0..100);
     archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
 
     let (sender, signals) = mpsc::channel();
-    let mut context = java.context();
+    let mut context = server.context();
     context
         .set_recording_signal_consumer(move |signal| sender.send(*signal).expect("us"))
         .expect("a consumer");
@@ -214,14 +214,14 @@ fn signals_while_merging() {
 
 #[test]
 fn unknown_recording() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let mut merge = ReplayMerge::builder(
         "aeron:udp?linger=0",
         "aeron:udp?endpoint=localhost:0",
         "aeron:udp?endpoint=localhost:1",
     )
-    .start(java.connect(), manual(&archive), 4711)
+    .start(server.connect(), manual(&archive), 4711)
     .expect("a merge");
     let error =
         rusteron_test_support::await_some("the failure", || merge.poll(|_, _| (), 10).err());
@@ -236,8 +236,8 @@ fn unknown_recording() {
 
 #[test]
 fn progress_timeout() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (mut publication, recording_id, live) = published(&archive);
     let position = offer_numbered(&mut publication, 0..500);
     archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
@@ -247,7 +247,7 @@ fn progress_timeout() {
         &live,
     )
     .progress_timeout(Duration::from_millis(500))
-    .start(java.connect(), manual(&archive), recording_id)
+    .start(server.connect(), manual(&archive), recording_id)
     .expect("a merge");
     // No subscriber consumes the messages that would advance the merge.
     let error = rusteron_test_support::await_some("the failure", || merge.do_work().err());
@@ -262,8 +262,8 @@ fn progress_timeout() {
 
 #[test]
 fn missing_live_stream_is_timeout() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (mut publication, recording_id, _) = published(&archive);
     let position = offer_numbered(&mut publication, 0..500);
     archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
@@ -275,7 +275,7 @@ fn missing_live_stream_is_timeout() {
     )
     .progress_timeout(DEADLINE)
     .live_timeout(Duration::from_millis(200))
-    .start(java.connect(), manual(&archive), recording_id)
+    .start(server.connect(), manual(&archive), recording_id)
     .expect("a merge");
     let mut received = 0;
     let mut states = Vec::new();
@@ -305,15 +305,17 @@ fn without_destination(session: Archive, archive: &Archive) -> ReplayMerge {
         "aeron:udp?endpoint=host.invalid:0",
         "aeron:udp?endpoint=localhost:1",
     )
+    // A name server that loses a query makes the driver wait for 5 s, which is the default.
+    .progress_timeout(DEADLINE)
     .start(session, manual(archive), 0)
     .expect("a merge")
 }
 
 #[test]
 fn unresolved_destination_returns_parts() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
-    let mut merge = without_destination(java.connect(), &archive);
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
+    let mut merge = without_destination(server.connect(), &archive);
     let error = rusteron_test_support::await_some("the failure", || merge.do_work().err());
     assert!(error.message().contains("host.invalid"), "{error:?}");
     assert!(merge.has_failed() && !merge.is_merged());
@@ -331,26 +333,26 @@ fn unresolved_destination_returns_parts() {
 #[test]
 #[cfg(target_os = "linux")]
 fn unresolved_destination_leaks_nothing() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
-    let at_the_start = mapped_log_buffers(&java);
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
+    let at_the_start = mapped_log_buffers(&server);
     for is_polled in [true, false] {
-        let mut merge = without_destination(java.connect(), &archive);
-        assert!(mapped_log_buffers(&java) > at_the_start, "those of the session");
+        let mut merge = without_destination(server.connect(), &archive);
+        assert!(mapped_log_buffers(&server) > at_the_start, "those of the session");
         if is_polled {
             rusteron_test_support::await_some("the failure", || merge.do_work().err());
         }
         drop(merge);
-        await_that("the end of the session", || mapped_log_buffers(&java) == at_the_start);
+        await_that("the end of the session", || mapped_log_buffers(&server) == at_the_start);
     }
 }
 
 /// The refusal can come at any instant of a poll.
 #[test]
 fn refusal_within_a_poll_returns_parts() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
-    let mut session = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
+    let mut session = server.connect();
     for _round in 0..100 {
         let mut merge = without_destination(session, &archive);
         // Without a pause, so that a refusal often comes during a poll.
@@ -368,8 +370,8 @@ fn refusal_within_a_poll_returns_parts() {
 
 #[test]
 fn drop_at_any_time() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (mut publication, recording_id, live) = published(&archive);
     let position = offer_numbered(&mut publication, 0..500);
     archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
@@ -379,7 +381,7 @@ fn drop_at_any_time() {
             "aeron:udp?endpoint=localhost:0",
             &live,
         )
-        .start(java.connect(), manual(&archive), recording_id)
+        .start(server.connect(), manual(&archive), recording_id)
         .expect("a merge");
         for _ in 0..polls {
             merge.poll(|_, _| (), 1).expect("a merge");
@@ -407,15 +409,15 @@ fn drop_at_any_time() {
 
 #[test]
 fn client_without_conductor_thread() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (mut publication, recording_id, live) = published(&archive);
     let position = offer_numbered(&mut publication, 0..500);
     archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
-    let aeron = java.aeron_with_invoker();
-    let own = Archive::connect(&aeron, java.context()).expect("a session");
+    let aeron = server.aeron_with_invoker();
+    let own = Archive::connect(&aeron, server.context()).expect("a session");
     let begin = |publication: &_| {
-        let session = Archive::connect(&aeron, java.context()).expect("a session");
+        let session = Archive::connect(&aeron, server.context()).expect("a session");
         begin(session, &own, publication, recording_id, &live)
     };
     let mut given_up = begin(&publication);
@@ -447,13 +449,13 @@ fn client_without_conductor_thread() {
 #[test]
 #[cfg(target_os = "linux")]
 fn image_ends_with_stream() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
-    let at_the_start = mapped_log_buffers(&java);
-    let session = || Archive::connect(archive.aeron(), java.context()).expect("a session");
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
+    let at_the_start = mapped_log_buffers(&server);
+    let session = || Archive::connect(archive.aeron(), server.context()).expect("a session");
     let mapped_by_a_session = {
         let _session = session();
-        mapped_log_buffers(&java) - at_the_start
+        mapped_log_buffers(&server) - at_the_start
     };
     assert_ne!(mapped_by_a_session, 0);
     for _round in 0..3 {
@@ -473,5 +475,5 @@ fn image_ends_with_stream() {
             !subscription.is_connected()
         });
     }
-    await_that("the end of every mapping", || mapped_log_buffers(&java) == at_the_start);
+    await_that("the end of every mapping", || mapped_log_buffers(&server) == at_the_start);
 }

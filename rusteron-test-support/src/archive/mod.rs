@@ -1,12 +1,14 @@
-//! Archives: Aeron's, in Java, and one whose answers the test chooses.
+//! Archives: Java's or our own in a process, and one whose answers the test chooses.
 
+mod archive_process;
 pub mod fake_archive;
-mod java_archive;
 mod recordings;
+mod requests;
 
-pub use java_archive::{JavaArchive, Options};
+pub use archive_process::{ArchiveProcess, Options, has_requests};
 pub use recordings::{
     REPLAY_STREAM, STREAM, await_recording, drain, extend_what_was_kept, long_message,
     mapped_log_buffers, message, numbered, offer_numbered, offer_until_recorded, record,
     replay_all,
 };
+pub use requests::{ArchiveRequest, NOT_SUPPORTED};

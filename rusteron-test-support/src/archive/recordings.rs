@@ -3,7 +3,7 @@
 use rusteron_archive::{Archive, RecordingPos, ReplayLength, ReplayParams, SourceLocation};
 use rusteron_client::{ExclusivePublication, Subscription};
 
-use super::java_archive::JavaArchive;
+use super::archive_process::ArchiveProcess;
 use crate::{DEADLINE, await_some, offer};
 
 pub const STREAM: i32 = 1001;
@@ -120,8 +120,8 @@ pub fn extend_what_was_kept(archive: &Archive, recording_id: i64, reported: i64,
 }
 
 /// How many log buffers of the archive's driver this process has mapped, on Linux.
-pub fn mapped_log_buffers(java: &JavaArchive) -> usize {
-    let dir = java.aeron_dir().display().to_string();
+pub fn mapped_log_buffers(server: &ArchiveProcess) -> usize {
+    let dir = server.aeron_dir().display().to_string();
     let maps = std::fs::read_to_string("/proc/self/maps").expect("the mappings");
     maps.lines().filter(|line| line.contains(&dir) && line.contains(".logbuffer")).count()
 }

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use rusteron_test_support::archive::{JavaArchive, STREAM, record};
+use rusteron_test_support::archive::{ArchiveProcess, STREAM, record};
 use rusteron_test_support::{ChildProcess, has_java, java_run, memory_dir};
 use serde_json::Value;
 
@@ -13,24 +13,24 @@ mod verify;
 
 /// The program with an archive. Its timeouts are long, so that a slow driver or archive is not taken for
 /// dead.
-fn archive(java: &JavaArchive, arguments: &[&str]) -> Command {
-    let channel = java.control_channel();
+fn archive(server: &ArchiveProcess, arguments: &[&str]) -> Command {
+    let channel = server.control_channel();
     let options = ["--driver-timeout", "60s", "archive", "--control-channel", &channel];
-    let mut command = rusteron(&java.aeron_dir(), options);
+    let mut command = rusteron(&server.aeron_dir(), options);
     command.args(arguments).env("AERON_ARCHIVE_MESSAGE_TIMEOUT", "60s");
     command
 }
 
 /// Runs the program to its good end, and returns its output.
 #[track_caller]
-fn archive_text(java: &JavaArchive, arguments: &[&str]) -> String {
-    text_of(run(archive(java, arguments)))
+fn archive_text(server: &ArchiveProcess, arguments: &[&str]) -> String {
+    text_of(run(archive(server, arguments)))
 }
 
 /// The same with `--json`.
 #[track_caller]
-fn archive_json(java: &JavaArchive, arguments: &[&str]) -> Value {
-    let text = archive_text(java, &[arguments, &["--json"]].concat());
+fn archive_json(server: &ArchiveProcess, arguments: &[&str]) -> Value {
+    let text = archive_text(server, &[arguments, &["--json"]].concat());
     assert_eq!(text.lines().count(), 1, "{text}");
     serde_json::from_str(&text).expect("JSON")
 }
@@ -72,16 +72,16 @@ fn launched_archive_is_ready_when_it_says_so() {
 
 #[test]
 fn lists_counts_and_describes() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let session = java.connect();
-    assert_eq!(archive_json(&java, &["count"])["count"], 0);
+    let server = ArchiveProcess::launch();
+    let session = server.connect();
+    assert_eq!(archive_json(&server, &["count"])["count"], 0);
     let (_publication, first, position) = record(&session, 10);
     let (publication, second) =
         session.add_recorded_exclusive_publication("aeron:ipc?alias=other", 77).expect("recorded");
     drop(publication);
     await_that("the end", || session.stop_position(second).expect("an answer").is_some());
 
-    let listed = archive_json(&java, &["list"]);
+    let listed = archive_json(&server, &["list"]);
     let recordings = listed["recordings"].as_array().expect("a list");
     assert_eq!(recordings.len(), 2, "{listed:#}");
     assert_eq!(recordings[0]["recording_id"], first);
@@ -93,22 +93,22 @@ fn lists_counts_and_describes() {
         (&recordings[1]["stream_id"], &recordings[1]["stop_position"]),
         (&77.into(), &0.into())
     );
-    let others = archive_json(&java, &["list", "--channel", "alias=other"]);
+    let others = archive_json(&server, &["list", "--channel", "alias=other"]);
     assert_eq!(others["recordings"].as_array().expect("a list")[..], recordings[1..]);
-    assert_eq!(archive_json(&java, &["count", "--stream-id", "77"])["count"], 1);
-    assert_eq!(archive_json(&java, &["count", "--stream-id", "78"])["count"], 0);
-    let text = archive_text(&java, &["list"]);
+    assert_eq!(archive_json(&server, &["count", "--stream-id", "77"])["count"], 1);
+    assert_eq!(archive_json(&server, &["count", "--stream-id", "78"])["count"], 0);
+    let text = archive_text(&server, &["list"]);
     assert_eq!(text.lines().count(), 3, "{text}");
     assert_eq!(text.lines().filter(|line| line.contains(" active ")).count(), 1, "{text}");
-    assert_eq!(archive_text(&java, &["count"]), "2\n");
+    assert_eq!(archive_text(&server, &["count"]), "2\n");
 
-    let described = archive_json(&java, &["describe", &first.to_string()]);
+    let described = archive_json(&server, &["describe", &first.to_string()]);
     assert_eq!(described["recorded_position"], position);
     assert_eq!(described["term_buffer_length"], 65536);
-    let text = archive_text(&java, &["describe", &first.to_string()]);
+    let text = archive_text(&server, &["describe", &first.to_string()]);
     assert!(text.lines().any(|line| line == format!("Length          {position} bytes")), "{text}");
     for command in ["describe", "verify", "tail"] {
-        assert_fails(archive(&java, &[command, "4711"]), "4711");
+        assert_fails(archive(&server, &[command, "4711"]), "4711");
     }
 }
 
@@ -124,14 +124,14 @@ fn missing_archive_is_named() {
 
 #[test]
 fn killed_driver_is_the_reason() {
-    let Some(mut java) = JavaArchive::launch() else { return };
-    let session = java.connect();
+    let mut server = ArchiveProcess::launch();
+    let session = server.connect();
     let (_publication, id, position) = record(&session, 1);
-    let mut command = archive(&java, &["tail", &id.to_string()]);
+    let mut command = archive(&server, &["tail", &id.to_string()]);
     command.args(["--driver-timeout", "5s"]);
     let mut tail = Running::start(command);
     tail.await_line(&format!("{position:>12}  "));
-    java.kill();
+    server.kill();
     let finished = tail.finish();
     finished.assert_exit_code(1);
     assert!(finished.stderr.contains("driver timeout"), "{finished:#?}");
@@ -139,12 +139,13 @@ fn killed_driver_is_the_reason() {
 
 #[test]
 fn follows_until_recording_stops() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let session = java.connect();
+    let server = ArchiveProcess::launch();
+    let session = server.connect();
     let (mut publication, id, position) = record(&session, 2);
     let id = id.to_string();
-    let start =
-        |arguments: &[&str]| Running::start(archive(&java, &[&["tail", &id], arguments].concat()));
+    let start = |arguments: &[&str]| {
+        Running::start(archive(&server, &[&["tail", &id], arguments].concat()))
+    };
     let mut from_start = start(&["--json"]);
     from_start.await_line(&format!("{{\"position\":{position},\"text\":\"\\u0001\\u0000"));
     let second = (position / 2).to_string();
@@ -153,7 +154,7 @@ fn follows_until_recording_stops() {
     let end = offer(&mut publication, b"hello, archive");
     from_start.await_line(&format!("{{\"position\":{end},\"text\":\"hello, archive\"}}"));
     let one =
-        archive_text(&java, &["tail", &id, "--from", &position.to_string(), "--messages", "1"]);
+        archive_text(&server, &["tail", &id, "--from", &position.to_string(), "--messages", "1"]);
     assert_eq!(one, format!("{end:>12}  hello, archive\n"));
     let last = offer(&mut publication, &[0xff, 0]);
     from_start.await_line(&format!("{{\"hex\":\"ff00\",\"position\":{last}}}"));
@@ -163,36 +164,36 @@ fn follows_until_recording_stops() {
         finished.assert_exit_code(0);
         assert_eq!(finished.stderr, "");
     }
-    assert_eq!(archive_text(&java, &["tail", &id, "--new"]), "");
-    assert_eq!(archive_text(&java, &["tail", &id]).lines().count(), 4);
+    assert_eq!(archive_text(&server, &["tail", &id, "--new"]), "");
+    assert_eq!(archive_text(&server, &["tail", &id]).lines().count(), 4);
 }
 
 #[test]
 fn channels_of_answers_and_replays() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let session = java.connect();
+    let server = ArchiveProcess::launch();
+    let session = server.connect();
     let (publication, id, _) = record(&session, 2);
     drop(publication);
     await_that("the end", || session.stop_position(id).expect("an answer").is_some());
     let id = id.to_string();
     let udp = format!("aeron:udp?endpoint=127.0.0.1:{}", free_port());
     let channels = ["--response-channel", "aeron:ipc", "--replay-channel", &udp];
-    let text = archive_text(&java, &[&["tail", &id][..], &channels].concat());
+    let text = archive_text(&server, &[&["tail", &id][..], &channels].concat());
     assert_eq!(text.lines().count(), 2, "{text}");
     // No machine has this address.
     let nowhere = "aeron:udp?endpoint=192.0.2.1:0";
     for option in ["--response-channel", "--replay-channel"] {
-        assert_fails(archive(&java, &["tail", &id, option, nowhere]), "192.0.2.1");
+        assert_fails(archive(&server, &["tail", &id, option, nowhere]), "192.0.2.1");
     }
 }
 
 #[cfg(unix)]
 #[test]
 fn signal_exits_0() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let session = java.connect();
+    let server = ArchiveProcess::launch();
+    let session = server.connect();
     let (_publication, id, position) = record(&session, 1);
-    let mut tail = Running::start(archive(&java, &["tail", &id.to_string()]));
+    let mut tail = Running::start(archive(&server, &["tail", &id.to_string()]));
     tail.await_line(&format!("{position:>12}  "));
     tail.signal("INT");
     let finished = tail.finish();

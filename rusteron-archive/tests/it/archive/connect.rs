@@ -11,7 +11,9 @@ use rusteron_archive::{
 };
 use rusteron_client::{Aeron, IdleStrategyKind};
 use rusteron_media_driver::{DriverInvoker, MediaDriver, ThreadingMode};
-use rusteron_test_support::archive::{JavaArchive, Options, STREAM, record, replay_all};
+use rusteron_test_support::archive::{
+    ArchiveProcess, ArchiveRequest, Options, STREAM, has_requests, record, replay_all,
+};
 use rusteron_test_support::{await_that, block_on};
 
 fn works(archive: &Archive) {
@@ -23,13 +25,13 @@ fn works(archive: &Archive) {
 
 #[test]
 fn blocking_polled_and_awaited() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let aeron = java.aeron();
-    let waited = Archive::connect(&aeron, java.context()).expect("a session");
-    let mut polled = Archive::async_connect(&aeron, java.udp_context()).expect("an attempt");
+    let server = ArchiveProcess::launch();
+    let aeron = server.aeron();
+    let waited = Archive::connect(&aeron, server.context()).expect("a session");
+    let mut polled = Archive::async_connect(&aeron, server.udp_context()).expect("an attempt");
     let polled =
         rusteron_test_support::await_some("a session", || polled.poll().expect("no error"));
-    let awaited = Archive::async_connect(&aeron, java.context()).expect("an attempt");
+    let awaited = Archive::async_connect(&aeron, server.context()).expect("an attempt");
     let awaited = block_on(awaited).expect("a session");
     for archive in [&waited, &polled, &awaited] {
         assert!(archive.is_connected());
@@ -46,8 +48,9 @@ fn blocking_polled_and_awaited() {
 
 #[test]
 fn outcome_is_returned_once() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let mut attempt = Archive::async_connect(&java.aeron(), java.context()).expect("an attempt");
+    let server = ArchiveProcess::launch();
+    let mut attempt =
+        Archive::async_connect(&server.aeron(), server.context()).expect("an attempt");
     let archive =
         rusteron_test_support::await_some("a session", || attempt.poll().expect("no error"));
     let error = attempt.poll().expect_err("it was given out");
@@ -58,26 +61,26 @@ fn outcome_is_returned_once() {
 
 #[test]
 fn response_channel() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let mut context = java.udp_context();
+    let server = ArchiveProcess::launch();
+    let mut context = server.udp_context();
     let port = rusteron_test_support::free_port();
     context
         .set_control_response_channel(&format!(
             "aeron:udp?control-mode=response|control=localhost:{port}"
         ))
         .expect("a channel");
-    let archive = Archive::connect(&java.aeron(), context).expect("a session");
+    let archive = Archive::connect(&server.aeron(), context).expect("a session");
     works(&archive);
 }
 
 #[test]
 fn client_without_conductor_thread() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let aeron = java.aeron_with_invoker();
+    let server = ArchiveProcess::launch();
+    let aeron = server.aeron_with_invoker();
     let calls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&calls);
     let inner = aeron.clone();
-    let mut context = java.context();
+    let mut context = server.context();
     context
         .set_delegating_invoker(move || {
             count.fetch_add(1, Ordering::Relaxed);
@@ -109,14 +112,14 @@ fn client_without_conductor_thread() {
 
 #[test]
 fn request_in_delegating_invoker() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let aeron = java.aeron();
-    let other = Arc::new(java.connect());
+    let server = ArchiveProcess::launch();
+    let aeron = server.aeron();
+    let other = Arc::new(server.connect());
     let inner = Arc::clone(&other);
     let handle: Arc<std::sync::OnceLock<std::sync::Weak<Archive>>> = Arc::default();
     let own = Arc::clone(&handle);
     let (sender, receiver) = mpsc::channel();
-    let mut context = java.context();
+    let mut context = server.context();
     context
         .set_delegating_invoker(move || {
             let kind = |archive: &Archive| archive.start_position(0).map_err(|error| error.kind());
@@ -140,8 +143,8 @@ fn request_in_delegating_invoker() {
 
 #[test]
 fn request_in_conductor_callback() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = Arc::new(java.connect());
+    let server = ArchiveProcess::launch();
+    let archive = Arc::new(server.connect());
     let inner = Arc::clone(&archive);
     let (sender, receiver) = mpsc::channel();
     let aeron = archive.aeron().clone();
@@ -160,12 +163,12 @@ fn request_in_conductor_callback() {
 
 #[test]
 fn signal_handler_uses_archive() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let aeron = java.aeron();
+    let server = ArchiveProcess::launch();
+    let aeron = server.aeron();
     let (sender, receiver) = mpsc::channel();
     let handle: Arc<std::sync::OnceLock<std::sync::Weak<Archive>>> = Arc::default();
     let inner = Arc::clone(&handle);
-    let mut context = java.context();
+    let mut context = server.context();
     context
         .set_recording_signal_consumer(move |signal| {
             let archive = inner.get().and_then(std::sync::Weak::upgrade).expect("the session");
@@ -194,11 +197,14 @@ fn signal_handler_uses_archive() {
 
 #[test]
 fn unsolicited_errors_reach_handler() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let aeron = java.aeron();
-    let plain = java.connect();
+    if !has_requests(&[ArchiveRequest::Replicate]) {
+        return;
+    }
+    let server = ArchiveProcess::launch();
+    let aeron = server.aeron();
+    let plain = server.connect();
     let (sender, receiver) = mpsc::channel();
-    let mut context = java.context();
+    let mut context = server.context();
     context
         .set_error_handler(move |error| sender.send(error.clone()).expect("us"))
         .expect("a handler");
@@ -207,7 +213,7 @@ fn unsolicited_errors_reach_handler() {
     let params = rusteron_archive::ReplicationParams::new();
     for archive in [&plain, &archive] {
         // The source does not exist, which the archive finds out later.
-        archive.replicate(17, java.control_channel(), 10, &params).expect("an id");
+        archive.replicate(17, server.control_channel(), 10, &params).expect("an id");
     }
     let error = rusteron_test_support::await_some("an error", || {
         archive.check_for_error_response().expect("it goes to the handler");
@@ -246,11 +252,11 @@ fn credentials_accepted_challenged_rejected() {
         ],
         ..Options::default()
     };
-    let Some(java) = JavaArchive::launch_with(options) else { return };
-    let aeron = java.aeron();
+    let server = ArchiveProcess::launch_with(options);
+    let aeron = server.aeron();
     let (sender, challenges) = mpsc::channel();
     let connect = |first: &'static [u8], answer: &'static [u8]| {
-        let mut context = java.context();
+        let mut context = server.context();
         let challenges = sender.clone();
         context
             .set_credentials_supplier(Credentials { first, answer, challenges })
@@ -267,7 +273,7 @@ fn credentials_accepted_challenged_rejected() {
     }
     let error = connect(&[7; 3073], b"").expect_err("too long");
     assert!(error.to_string().contains("3073 bytes"), "{error}");
-    let error = Archive::connect(&aeron, java.context()).expect_err("no credentials");
+    let error = Archive::connect(&aeron, server.context()).expect_err("no credentials");
     assert_eq!(error.kind(), ArchiveErrorKind::AuthenticationRejected);
 }
 
@@ -286,20 +292,20 @@ impl CredentialsSupplier for Nobody {
 
 #[test]
 fn missing_credentials_are_an_error() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let aeron = java.aeron();
+    let server = ArchiveProcess::launch();
+    let aeron = server.aeron();
     for (length, kind, words) in [
         (None, ArchiveErrorKind::Client(ErrorKind::Other), "panicked"),
         (Some(3073), ArchiveErrorKind::InvalidArgument, "3073 bytes"),
     ] {
-        let mut context = java.context();
+        let mut context = server.context();
         context.set_credentials_supplier(Nobody(length)).expect("a supplier");
         let error = Archive::connect(&aeron, context).expect_err("no credentials");
         assert_eq!((error.kind(), error.operation()), (kind, "connect"), "{error:?}");
         assert!(error.message().contains(words), "{error:?}");
         await_that("the end of the session", || streams(&aeron) == 0);
     }
-    let mut context = java.context();
+    let mut context = server.context();
     context.set_credentials_supplier(Nobody(Some(3072))).expect("a supplier");
     works(&Archive::connect(&aeron, context).expect("a session"));
 }
@@ -454,11 +460,11 @@ fn unusable_settings_are_rejected() {
 #[test]
 fn concurrent_attempts() {
     const THREADS: usize = 4;
-    let Some(java) = JavaArchive::launch() else { return };
-    let aeron = java.aeron();
+    let server = ArchiveProcess::launch();
+    let aeron = server.aeron();
     let connect = |context| Archive::connect(&aeron, context).expect("a session");
     let connect_several_times = |over_udp: bool| {
-        let context = || if over_udp { java.udp_context() } else { java.context() };
+        let context = || if over_udp { server.udp_context() } else { server.context() };
         let kept = connect(context());
         for _round in 0..5 {
             let given_up = Archive::async_connect(&aeron, context()).expect("an attempt");

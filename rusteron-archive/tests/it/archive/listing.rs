@@ -1,9 +1,11 @@
 //! Listing and finding recordings.
 
 use rusteron_archive::{
-    Archive, ArchiveErrorKind, RecordingDescriptor, ReplayParams, SourceLocation,
+    Archive, ArchiveErrorKind, RecordingDescriptor, ReplayParams, Result, SourceLocation,
 };
-use rusteron_test_support::archive::{JavaArchive, Options, record};
+use rusteron_test_support::archive::{
+    ArchiveProcess, ArchiveRequest, Options, has_requests, record,
+};
 use rusteron_test_support::await_that;
 
 const SEGMENT: i64 = 128 * 1024;
@@ -20,8 +22,8 @@ fn stopped(archive: &Archive, count: u64) -> RecordingDescriptor {
 
 #[test]
 fn list_and_find() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     assert_eq!(archive.recordings().count(), 0);
     assert_eq!(archive.recording(0).expect("an answer"), None);
     let channels = ["aeron:ipc?alias=one", "aeron:ipc?alias=two"];
@@ -70,8 +72,8 @@ fn more_than_a_page() {
     // Archives of Aeron 1.54 count subscriptions as well as recordings.
     let properties = vec!["aeron.archive.max.concurrent.recordings=300".to_owned()];
     let options = Options { properties, ..Options::default() };
-    let Some(java) = JavaArchive::launch_with(options) else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch_with(options);
+    let archive = server.connect();
     // A subscription without a publisher: no recordings, but pages all the same.
     for stream_id in 0..300 {
         archive
@@ -91,14 +93,22 @@ fn more_than_a_page() {
     assert_eq!(listed(Some(77)), []);
 }
 
+fn assert_unknown<const N: usize>(outcomes: [Result<()>; N], recording_id: i64) {
+    for outcome in outcomes {
+        let error = outcome.expect_err("there is no such recording");
+        assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
+        assert_eq!((error.code(), error.relevant_id()), (205, Some(recording_id)), "{error:?}");
+        let text = format!("unknown recording (id {recording_id})");
+        assert!(error.to_string().contains(&text), "{error}");
+    }
+}
+
 #[test]
 fn unknown_recordings_are_named() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let params = ReplayParams::new();
     let outcomes = [
-        archive.truncate_recording(41, 0).map(drop),
-        archive.purge_recording(41).map(drop),
         archive.recording_position(41).map(drop),
         archive.start_position(41).map(drop),
         archive.stop_position(41).map(drop),
@@ -106,23 +116,39 @@ fn unknown_recordings_are_named() {
         archive.start_replay(41, "aeron:ipc", 5, params).map(drop),
         archive.replay(41, "aeron:ipc", 5, params).map(drop),
         archive.extend_recording(41, "aeron:ipc", 5, SourceLocation::Local, false).map(drop),
+        archive.try_stop_recording_by_identity(41).map(drop),
+    ];
+    assert_unknown(outcomes, 41);
+}
+
+#[test]
+fn segments_of_unknown_recordings_are_named() {
+    if !has_requests(&[
+        ArchiveRequest::TruncateRecording,
+        ArchiveRequest::PurgeRecording,
+        ArchiveRequest::DetachSegments,
+        ArchiveRequest::DeleteDetachedSegments,
+        ArchiveRequest::PurgeSegments,
+        ArchiveRequest::AttachSegments,
+        ArchiveRequest::MigrateSegments,
+        ArchiveRequest::UpdateChannel,
+    ]) {
+        return;
+    }
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
+    let outcomes = [
+        archive.truncate_recording(41, 0).map(drop),
+        archive.purge_recording(41).map(drop),
         archive.detach_segments(41, 0),
         archive.delete_detached_segments(41).map(drop),
         archive.purge_segments(41, 0).map(drop),
         archive.attach_segments(41).map(drop),
         archive.migrate_segments(41, 42).map(drop),
         archive.update_channel(41, "aeron:ipc"),
-        archive.try_stop_recording_by_identity(41).map(drop),
     ];
-    for outcome in outcomes {
-        let error = outcome.expect_err("there is no such recording");
-        assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
-        assert_eq!((error.code(), error.relevant_id()), (205, Some(41)), "{error:?}");
-        assert!(error.to_string().contains("unknown recording (id 41)"), "{error}");
-    }
+    assert_unknown(outcomes, 41);
     // The other of two.
     let id = stopped(&archive, 1).recording_id;
-    let error = archive.migrate_segments(id, 42).expect_err("there is no such recording");
-    assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
-    assert_eq!((error.code(), error.relevant_id()), (205, Some(42)), "{error:?}");
+    assert_unknown([archive.migrate_segments(id, 42).map(drop)], 42);
 }

@@ -9,7 +9,7 @@ use rusteron_archive::{
 use rusteron_client::{Aeron, Context, Counter, OfferError};
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::archive::{
-    JavaArchive, Options, STREAM, await_recording, offer_numbered, record, replay_all,
+    ArchiveProcess, Options, STREAM, await_recording, offer_numbered, record, replay_all,
 };
 use rusteron_test_support::{DEADLINE, await_that, free_port};
 
@@ -19,8 +19,8 @@ fn recorded() -> ReplayParams {
 
 #[test]
 fn start_and_stop() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let start = || {
         archive.start_recording("aeron:ipc", STREAM, SourceLocation::Local, false).expect("an id")
     };
@@ -56,8 +56,8 @@ fn start_and_stop() {
 
 #[test]
 fn udp_without_subscriber_is_recorded() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let channel = format!("aeron:udp?endpoint=localhost:{}", free_port());
     let (mut publication, recording_id) =
         archive.add_recorded_exclusive_publication(&*channel, STREAM).expect("a publication");
@@ -73,8 +73,8 @@ fn udp_without_subscriber_is_recorded() {
 
 #[test]
 fn equal_session_ids_on_different_streams() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let channel = "aeron:ipc?session-id=7";
     let mut recordings = Vec::new();
     for stream_id in [1001, 1002] {
@@ -95,11 +95,11 @@ fn equal_session_ids_on_different_streams() {
 
 #[test]
 fn failed_publication_leaves_no_subscription() {
-    let Some(java) = JavaArchive::launch() else { return };
+    let server = ArchiveProcess::launch();
     // The publication is on another media driver than the archive, which cannot spy on it.
     let driver = rusteron_test_support::launch_with(|context| Ok(context));
     let aeron = rusteron_test_support::connect(&driver);
-    let mut context = java.udp_context();
+    let mut context = server.udp_context();
     context.set_message_timeout(Duration::from_secs(5)).expect("a timeout");
     let archive = Archive::connect(&aeron, context).expect("a session");
     let channel = format!("aeron:udp?endpoint=localhost:{}|ssc=true|session-id=7", free_port());
@@ -112,8 +112,8 @@ fn failed_publication_leaves_no_subscription() {
 
 #[test]
 fn remote_source_location() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     // A driver of the publisher's own; and one that does not count spies as subscribers.
     let driver = rusteron_test_support::launch_with(|context| Ok(context));
     let aeron = rusteron_test_support::connect(&driver);
@@ -136,8 +136,8 @@ fn remote_source_location() {
 
 #[test]
 fn auto_stop() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let id =
         archive.start_recording("aeron:ipc", STREAM, SourceLocation::Local, true).expect("an id");
     let mut publication =
@@ -155,8 +155,8 @@ fn auto_stop() {
 
 #[test]
 fn extend_stopped_recording() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (publication, recording_id, position) = record(&archive, 1500);
     let active =
         archive.extend_recording(recording_id, "aeron:ipc", STREAM, SourceLocation::Local, true);
@@ -182,9 +182,9 @@ fn extend_stopped_recording() {
 
 #[test]
 fn await_recording_times_out() {
-    let Some(java) = JavaArchive::launch() else { return };
-    for aeron in [java.aeron(), java.aeron_with_invoker()] {
-        let archive = Archive::connect(&aeron, java.context()).expect("a session");
+    let server = ArchiveProcess::launch();
+    for aeron in [server.aeron(), server.aeron_with_invoker()] {
+        let archive = Archive::connect(&aeron, server.context()).expect("a session");
         let mut adding = aeron.async_add_counter(1001, b"", "counter").expect("begun");
         // A client without a conductor thread has the answer only if the wait does the conductor's work.
         await_that("a counter", || {
@@ -198,8 +198,8 @@ fn await_recording_times_out() {
 
 #[test]
 fn await_recorded_times_out() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (publication, recording_id, position) = record(&archive, 10);
     let timeout = Duration::from_millis(50);
     let error = archive.await_recorded(recording_id, position + 32, timeout).expect_err("never");
@@ -213,8 +213,8 @@ fn await_recorded_times_out() {
 
 #[test]
 fn recording_pos_follows() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (publication, recording_id, position) = record(&archive, 10);
     let counter =
         RecordingPos::find_by_recording_id(archive.aeron(), recording_id, archive.archive_id())
@@ -242,8 +242,8 @@ fn events_from_start_to_stop() {
         format!("aeron.archive.recording.events.stream.id={EVENTS_STREAM}"),
     ];
     let options = Options { properties: properties.into(), ..Options::default() };
-    let Some(java) = JavaArchive::launch_with(options) else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch_with(options);
+    let archive = server.connect();
     let mut subscription =
         archive.aeron().add_subscription("aeron:ipc", EVENTS_STREAM).expect("a subscription");
     await_that("the archive", || subscription.is_connected());

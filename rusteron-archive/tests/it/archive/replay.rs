@@ -3,7 +3,7 @@
 use rusteron_archive::{Archive, ArchiveErrorKind, ReplayLength, ReplayParams, ReplaySessionId};
 use rusteron_client::{PollError, Subscription};
 use rusteron_test_support::archive::{
-    JavaArchive, REPLAY_STREAM, drain, numbered, offer_numbered, record, replay_all,
+    ArchiveProcess, REPLAY_STREAM, drain, numbered, offer_numbered, record, replay_all,
 };
 use rusteron_test_support::{await_some, await_that};
 
@@ -13,8 +13,8 @@ fn recorded() -> ReplayParams {
 
 #[test]
 fn record_and_replay() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (publication, recording_id, position) = record(&archive, 3000);
     assert_eq!(archive.start_position(recording_id).expect("a position"), 0);
     assert_eq!(archive.stop_position(recording_id).expect("no position"), None);
@@ -34,8 +34,8 @@ fn record_and_replay() {
 
 #[test]
 fn position_and_length() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (_publication, recording_id, position) = record(&archive, 100);
     let frame = position / 100;
     let from = recorded().position(30 * frame);
@@ -52,8 +52,8 @@ fn position_and_length() {
 
 #[test]
 fn follow_until_stop() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (mut publication, recording_id, _) = record(&archive, 100);
     let mut subscription = archive
         .replay(recording_id, "aeron:ipc", REPLAY_STREAM, ReplayParams::new())
@@ -76,8 +76,8 @@ fn follow_until_stop() {
 
 #[test]
 fn bounded_replay() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (_publication, recording_id, position) = record(&archive, 100);
     let frame = position / 100;
     let limit = archive.aeron().add_counter(2001, b"", "the limit of a replay").expect("a counter");
@@ -105,8 +105,8 @@ fn bounded_replay() {
 
 #[test]
 fn stop_by_replay_with_id() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (_publication, recording_id, _) = record(&archive, 10);
     let (mut subscription, id) = archive
         .replay_with_id(recording_id, "aeron:ipc", REPLAY_STREAM, ReplayParams::new())
@@ -118,8 +118,8 @@ fn stop_by_replay_with_id() {
 
 #[test]
 fn null_parameters_are_rejected() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (_publication, recording_id, _) = record(&archive, 10);
     let params = ReplayParams::new;
     let refused = [
@@ -146,8 +146,8 @@ fn null_parameters_are_rejected() {
 
 #[test]
 fn stop_one_and_all() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (_publication, recording_id, _) = record(&archive, 10);
     let start = |stream_id| {
         let params = ReplayParams::new();
@@ -184,8 +184,8 @@ fn stop_one_and_all() {
 
 #[test]
 fn udp_and_response_channel() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = Archive::connect(&java.aeron(), java.udp_context()).expect("a session");
+    let server = ArchiveProcess::launch();
+    let archive = Archive::connect(&server.aeron(), server.udp_context()).expect("a session");
     let (_publication, recording_id, _) = record(&archive, 500);
     let port = rusteron_test_support::free_port();
     let endpoint = format!("aeron:udp?endpoint=localhost:{port}");
@@ -199,9 +199,9 @@ fn udp_and_response_channel() {
 
 #[test]
 fn response_channel_token() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let aeron = java.aeron();
-    let mut archive = Archive::connect(&aeron, java.udp_context()).expect("a session");
+    let server = ArchiveProcess::launch();
+    let aeron = server.aeron();
+    let mut archive = Archive::connect(&aeron, server.udp_context()).expect("a session");
     let counts = [300, 500, 700];
     let recordings = counts.map(|count| {
         let (publication, recording_id, _) = record(&archive, count);
@@ -211,9 +211,9 @@ fn response_channel_token() {
     // Several at once, which the archive tells apart by their tokens; one of the caller's is replaced.
     std::thread::scope(|scope| {
         for (recording_id, count) in recordings.into_iter().zip(counts) {
-            let (java, aeron) = (&java, &aeron);
+            let (server, aeron) = (&server, &aeron);
             scope.spawn(move || {
-                let archive = Archive::connect(aeron, java.udp_context()).expect("a session");
+                let archive = Archive::connect(aeron, server.udp_context()).expect("a session");
                 for params in [recorded(), recorded().replay_token(recording_id + 4711)] {
                     // One of its own: the driver may still be closing the socket of the one before.
                     let port = rusteron_test_support::free_port();
@@ -228,15 +228,15 @@ fn response_channel_token() {
         }
     });
     // A request of the session itself needs no replay token.
-    archive = Archive::connect(&aeron, java.context()).expect("a session");
+    archive = Archive::connect(&aeron, server.context()).expect("a session");
     let all = replay_all(&archive, recordings[0], recorded().replay_token(4711));
     assert_eq!(all, (0..counts[0]).collect::<Vec<_>>());
 }
 
 #[test]
 fn end_of_stream() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (_publication, recording_id, _) = record(&archive, 1);
     let mut subscription =
         archive.replay(recording_id, "aeron:ipc", REPLAY_STREAM, recorded()).expect("a replay");

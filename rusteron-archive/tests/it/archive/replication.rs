@@ -7,17 +7,18 @@ use rusteron_archive::{
     ReplicationParams,
 };
 use rusteron_test_support::archive::{
-    JavaArchive, Options, STREAM, numbered, offer_numbered, record, replay_all,
+    ArchiveProcess, ArchiveRequest, Options, STREAM, has_requests, numbered, offer_numbered,
+    record, replay_all,
 };
 use rusteron_test_support::{DEADLINE, await_some, await_that, free_port};
 
-fn listening(java: &JavaArchive) -> (Archive, mpsc::Receiver<RecordingSignal>) {
+fn listening(server: &ArchiveProcess) -> (Archive, mpsc::Receiver<RecordingSignal>) {
     let (sender, receiver) = mpsc::channel();
-    let mut context = java.context();
+    let mut context = server.context();
     context
         .set_recording_signal_consumer(move |signal| sender.send(*signal).expect("us"))
         .expect("a consumer");
-    (Archive::connect(&java.aeron(), context).expect("a session"), receiver)
+    (Archive::connect(&server.aeron(), context).expect("a session"), receiver)
 }
 
 fn await_signal(
@@ -43,21 +44,24 @@ fn replayed(archive: &Archive, recording_id: i64) -> Vec<u64> {
 
 #[test]
 fn copy_follow_and_stop() {
-    let Some(source_java) = JavaArchive::launch() else { return };
-    let Some(copy_java) = JavaArchive::launch() else { return };
-    let source = source_java.connect();
-    let (copy, signals) = listening(&copy_java);
+    if !has_requests(&[ArchiveRequest::Replicate, ArchiveRequest::StopReplication]) {
+        return;
+    }
+    let source_server = ArchiveProcess::launch();
+    let copy_server = ArchiveProcess::launch();
+    let source = source_server.connect();
+    let (copy, signals) = listening(&copy_server);
     let (mut publication, id, position) = record(&source, 1000);
 
     let params = ReplicationParams::new().stop_position(position);
-    copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
+    copy.replicate(id, source_server.control_channel(), 10, &params).expect("an id");
     let signal = await_signal(&copy, &signals, RecordingSignalKind::ReplicateEnd);
     assert_eq!(replayed(&copy, signal.recording_id), (0..1000).collect::<Vec<_>>());
 
     // The rest goes into the same recording, as long as there is more.
     let params = ReplicationParams::new().dst_recording_id(signal.recording_id);
     let replication =
-        copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
+        copy.replicate(id, source_server.control_channel(), 10, &params).expect("an id");
     let end = offer_numbered(&mut publication, 1000..2000);
     await_that("the copy of the rest", || {
         copy.max_recorded_position(signal.recording_id).expect("a position") == end
@@ -71,10 +75,13 @@ fn copy_follow_and_stop() {
 
 #[test]
 fn stop_position() {
-    let Some(source_java) = JavaArchive::launch() else { return };
-    let Some(copy_java) = JavaArchive::launch() else { return };
-    let source = source_java.connect();
-    let (copy, signals) = listening(&copy_java);
+    if !has_requests(&[ArchiveRequest::Replicate]) {
+        return;
+    }
+    let source_server = ArchiveProcess::launch();
+    let copy_server = ArchiveProcess::launch();
+    let source = source_server.connect();
+    let (copy, signals) = listening(&copy_server);
     let (mut publication, id, position) = record(&source, 1000);
     // Frames have 96 bytes, of which 682 fit into a term.
     let position_after = |count: i64| count / 682 * 65536 + count % 682 * 96;
@@ -83,14 +90,14 @@ fn stop_position() {
 
     // Up to a recorded position, and up to a position that is not recorded yet.
     let params = ReplicationParams::new().stop_position(middle);
-    copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
+    copy.replicate(id, source_server.control_channel(), 10, &params).expect("an id");
     let end = await_signal(&copy, &signals, RecordingSignalKind::ReplicateEnd);
     assert_eq!(copy.stop_position(end.recording_id).expect("an answer"), Some(middle));
     assert_eq!(replayed(&copy, end.recording_id), (0..400).collect::<Vec<_>>());
 
     let params = ReplicationParams::new().dst_recording_id(end.recording_id).stop_position(later);
     let replication =
-        copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
+        copy.replicate(id, source_server.control_channel(), 10, &params).expect("an id");
     offer_numbered(&mut publication, 1000..2000);
     let end = await_signal(&copy, &signals, RecordingSignalKind::ReplicateEnd);
     assert!(!copy.try_stop_replication(replication).expect("an answer"), "it is over");
@@ -100,15 +107,18 @@ fn stop_position() {
 
 #[test]
 fn follow_tagged_copy() {
-    let Some(source_java) = JavaArchive::launch() else { return };
-    let Some(copy_java) = JavaArchive::launch() else { return };
-    let source = source_java.connect();
-    let (copy, signals) = listening(&copy_java);
+    if !has_requests(&[ArchiveRequest::Replicate]) {
+        return;
+    }
+    let source_server = ArchiveProcess::launch();
+    let copy_server = ArchiveProcess::launch();
+    let source = source_server.connect();
+    let (copy, signals) = listening(&copy_server);
     let (mut publication, id, _) = record(&source, 1000);
 
     let params = ReplicationParams::new().channel_tag_id(333).subscription_tag_id(777);
     let replication =
-        copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
+        copy.replicate(id, source_server.control_channel(), 10, &params).expect("an id");
     let extend = await_signal(&copy, &signals, RecordingSignalKind::Extend);
     // Only the tags identify the subscription: without the tags, nothing would come.
     let mut follower = copy
@@ -131,10 +141,13 @@ fn follow_tagged_copy() {
 
 #[test]
 fn live_merge_survives_source() {
-    let Some(source_java) = JavaArchive::launch() else { return };
-    let Some(copy_java) = JavaArchive::launch() else { return };
-    let (copy, signals) = listening(&copy_java);
-    let source = source_java.connect();
+    if !has_requests(&[ArchiveRequest::Replicate]) {
+        return;
+    }
+    let source_server = ArchiveProcess::launch();
+    let copy_server = ArchiveProcess::launch();
+    let (copy, signals) = listening(&copy_server);
+    let source = source_server.connect();
     let live = format!("aeron:udp?endpoint=224.20.30.47:{}|interface=localhost", free_port());
     // The recording is a spy, for which alone nothing would be published.
     let channel = format!("{live}|term-length=64k");
@@ -144,7 +157,7 @@ fn live_merge_survives_source() {
     source.await_recorded(id, position, DEADLINE).expect("a recording");
 
     let params = ReplicationParams::new().live_destination(&*live);
-    copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
+    copy.replicate(id, source_server.control_channel(), 10, &params).expect("an id");
     let merge = await_signal(&copy, &signals, RecordingSignalKind::Merge);
     source.stop_recording_exclusive_publication(&publication).expect("it was being recorded");
     let end = offer_numbered(&mut publication, 1000..1500);
@@ -155,17 +168,20 @@ fn live_merge_survives_source() {
 
 #[test]
 fn channel_and_session_id() {
-    let Some(source_java) = JavaArchive::launch() else { return };
-    let Some(copy_java) = JavaArchive::launch() else { return };
-    let source = source_java.connect();
-    let (copy, signals) = listening(&copy_java);
+    if !has_requests(&[ArchiveRequest::Replicate]) {
+        return;
+    }
+    let source_server = ArchiveProcess::launch();
+    let copy_server = ArchiveProcess::launch();
+    let source = source_server.connect();
+    let (copy, signals) = listening(&copy_server);
     let (_publication, id, position) = record(&source, 1000);
     let endpoint = format!("127.0.0.1:{}", free_port());
     let params = ReplicationParams::new()
         .replication_channel(format!("aeron:udp?endpoint={endpoint}"))
         .replication_session_id(-4711)
         .file_io_max_length(4096);
-    let control_channel = source_java.control_channel();
+    let control_channel = source_server.control_channel();
     let replication = copy.replicate(id, &control_channel, 10, &params).expect("an id");
     let extend = await_signal(&copy, &signals, RecordingSignalKind::Extend);
     copy.await_recorded(extend.recording_id, position, DEADLINE).expect("a copy");
@@ -185,10 +201,13 @@ fn channel_and_session_id() {
 
 #[test]
 fn response_channels() {
-    let Some(source_java) = JavaArchive::launch() else { return };
-    let Some(copy_java) = JavaArchive::launch() else { return };
-    let source = source_java.connect();
-    let (copy, signals) = listening(&copy_java);
+    if !has_requests(&[ArchiveRequest::Replicate]) {
+        return;
+    }
+    let source_server = ArchiveProcess::launch();
+    let copy_server = ArchiveProcess::launch();
+    let source = source_server.connect();
+    let (copy, signals) = listening(&copy_server);
     let (_publication, id, position) = record(&source, 1000);
     let controls = [(); 2].map(|()| format!("localhost:{}", free_port()));
     let [replication, answers] = controls
@@ -197,7 +216,7 @@ fn response_channels() {
     let params =
         ReplicationParams::new().replication_channel(replication).src_response_channel(answers);
     let replication =
-        copy.replicate(id, source_java.control_channel(), 10, &params).expect("an id");
+        copy.replicate(id, source_server.control_channel(), 10, &params).expect("an id");
     let extend = await_signal(&copy, &signals, RecordingSignalKind::Extend);
     copy.await_recorded(extend.recording_id, position, DEADLINE).expect("a copy");
     // The source is being recorded, so that the replication goes on.
@@ -210,6 +229,9 @@ fn response_channels() {
 
 #[test]
 fn source_rejects() {
+    if !has_requests(&[ArchiveRequest::Replicate]) {
+        return;
+    }
     let options = Options {
         properties: vec![
             "aeron.archive.authenticator.supplier=io.aeron.samples.archive.SampleAuthenticatorSupplier"
@@ -217,12 +239,12 @@ fn source_rejects() {
         ],
         ..Options::default()
     };
-    let Some(source_java) = JavaArchive::launch_with(options) else { return };
-    let Some(copy_java) = JavaArchive::launch() else { return };
-    let (copy, signals) = listening(&copy_java);
+    let source_server = ArchiveProcess::launch_with(options);
+    let copy_server = ArchiveProcess::launch();
+    let (copy, signals) = listening(&copy_server);
     let refusal = |credentials: &[u8]| {
         let params = ReplicationParams::new().encoded_credentials(credentials);
-        copy.replicate(17, source_java.control_channel(), 10, &params).expect("an id");
+        copy.replicate(17, source_server.control_channel(), 10, &params).expect("an id");
         let error = await_some("an error", || copy.check_for_error_response().err());
         let end = await_signal(&copy, &signals, RecordingSignalKind::ReplicateEnd);
         assert_eq!(end.position, None);
@@ -242,19 +264,22 @@ fn source_rejects() {
 
 #[test]
 fn unknown_destination_is_named() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    if !has_requests(&[ArchiveRequest::Replicate]) {
+        return;
+    }
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (_publication, id, _) = record(&archive, 10);
     let params = ReplicationParams::new().dst_recording_id(88);
-    let error = archive.replicate(id, java.control_channel(), 10, &params).expect_err("unknown");
+    let error = archive.replicate(id, server.control_channel(), 10, &params).expect_err("unknown");
     assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
     assert_eq!(error.relevant_id(), Some(88), "{error:?}");
 }
 
 #[test]
 fn request_too_long() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let channel = format!("aeron:udp?endpoint=localhost:1|alias={}", "x".repeat(3000));
     let params = ReplicationParams::new()
         .replication_channel(channel.clone())
@@ -269,8 +294,8 @@ fn request_too_long() {
 
 #[test]
 fn null_parameters_are_rejected() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let params = ReplicationParams::new;
     let refused = [
         ("stop_position", params().stop_position(-1)),

@@ -4,7 +4,9 @@ use rusteron_archive::{
     Archive, ArchiveErrorKind, RecordingDescriptor, ReplayLength, ReplayParams, ReplicationParams,
     SourceLocation,
 };
-use rusteron_test_support::archive::{JavaArchive, STREAM, record, replay_all};
+use rusteron_test_support::archive::{
+    ArchiveProcess, ArchiveRequest, STREAM, has_requests, record, replay_all,
+};
 use rusteron_test_support::await_that;
 
 const SEGMENT: i64 = 128 * 1024;
@@ -35,8 +37,11 @@ fn ids(archive: &Archive) -> Vec<i64> {
 
 #[test]
 fn truncate_recording() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    if !has_requests(&[ArchiveRequest::TruncateRecording]) {
+        return;
+    }
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let descriptor = stopped(&archive, COUNT);
     let id = descriptor.recording_id;
     for bad in [COUNT as i64 * FRAME + SEGMENT, 7] {
@@ -57,8 +62,11 @@ fn truncate_recording() {
 
 #[test]
 fn active_recording_is_not_truncated() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    if !has_requests(&[ArchiveRequest::TruncateRecording, ArchiveRequest::PurgeRecording]) {
+        return;
+    }
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let (_publication, recording_id, _) = record(&archive, 10);
     let kind = |outcome: rusteron_archive::Result<u64>| outcome.expect_err("active").kind();
     assert_eq!(
@@ -70,8 +78,8 @@ fn active_recording_is_not_truncated() {
 
 #[test]
 fn negative_arguments() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let id = stopped(&archive, 10).recording_id;
     let params = ReplayParams::new();
     let replication = ReplicationParams::new();
@@ -122,8 +130,11 @@ fn negative_arguments() {
 
 #[test]
 fn purge_recording() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    if !has_requests(&[ArchiveRequest::PurgeRecording]) {
+        return;
+    }
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let first = stopped(&archive, COUNT).recording_id;
     let second = stopped(&archive, 10).recording_id;
     assert_eq!(archive.purge_recording(first).expect("a count"), 4);
@@ -133,8 +144,16 @@ fn purge_recording() {
 
 #[test]
 fn detach_attach_and_delete() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    if !has_requests(&[
+        ArchiveRequest::DetachSegments,
+        ArchiveRequest::AttachSegments,
+        ArchiveRequest::DeleteDetachedSegments,
+        ArchiveRequest::PurgeSegments,
+    ]) {
+        return;
+    }
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let descriptor = stopped(&archive, COUNT);
     let id = descriptor.recording_id;
     let start = descriptor.segment_file_base_position(2 * SEGMENT + 4096);
@@ -158,8 +177,8 @@ fn detach_attach_and_delete() {
 
 #[test]
 fn base_positions_match_c() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let mut descriptor = stopped(&archive, 1);
     let (term, segment) = (descriptor.term_buffer_length as i32, SEGMENT as i32);
     assert_eq!(descriptor.segment_file_length, segment as usize);
@@ -179,8 +198,11 @@ fn base_positions_match_c() {
 
 #[test]
 fn migrate_segments() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    if !has_requests(&[ArchiveRequest::TruncateRecording, ArchiveRequest::MigrateSegments]) {
+        return;
+    }
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let source = stopped(&archive, COUNT);
     let id = source.recording_id;
     // The second begins where the first is cut off: at the end of a segment.
@@ -209,8 +231,11 @@ fn migrate_segments() {
 
 #[test]
 fn update_channel() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let archive = java.connect();
+    if !has_requests(&[ArchiveRequest::UpdateChannel]) {
+        return;
+    }
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
     let id = stopped(&archive, 1).recording_id;
     archive.update_channel(id, "aeron:udp?endpoint=localhost:7|alias=new").expect("a channel");
     let found = archive.recordings_for_uri("alias=new", STREAM).expect("a text").count();

@@ -6,7 +6,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use pty_process::blocking::Command as PtyCommand;
 use rusteron_archive::Archive;
 use rusteron_client::Subscription;
-use rusteron_test_support::archive::{JavaArchive, STREAM, record};
+use rusteron_test_support::archive::{ArchiveProcess, STREAM, record};
 
 use super::{archive, archive_json, archive_text, assert_fails};
 use crate::support::{DEADLINE, Running, await_that, offer, run, send_signal};
@@ -17,11 +17,11 @@ const PROGRESS: &str = "KiB/";
 
 #[test]
 fn accounts_for_every_byte() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let session = java.connect();
+    let server = ArchiveProcess::launch();
+    let session = server.connect();
     let (mut publication, id, _) = record(&session, 0);
     let id = id.to_string();
-    let empty = archive_json(&java, &["verify", &id]);
+    let empty = archive_json(&server, &["verify", &id]);
     assert_eq!((&empty["messages"], &empty["checksum"]), (&0.into(), &"00000000".into()));
 
     // Messages of one fragment and of several, across the ends of terms and segments.
@@ -35,7 +35,7 @@ fn accounts_for_every_byte() {
     }
     session.await_recorded(id.parse().expect("an id"), position, DEADLINE).expect("recorded");
     let checksum = format!("{:08x}", checksum.finalize());
-    let verified = archive_json(&java, &["verify", &id, "--checksum", &checksum]);
+    let verified = archive_json(&server, &["verify", &id, "--checksum", &checksum]);
     assert_eq!(
         (&verified["start_position"], &verified["end_position"]),
         (&0.into(), &position.into())
@@ -48,11 +48,11 @@ fn accounts_for_every_byte() {
     assert!(verified["frames"].as_u64() > Some(300), "{verified:#}");
     assert!(verified["padding_bytes"].as_u64() > Some(0), "{verified:#}");
     assert_eq!(verified["checksum"], checksum.as_str());
-    let text = archive_text(&java, &["verify", &id]);
+    let text = archive_text(&server, &["verify", &id]);
     assert!(text.ends_with(&format!("\nChecksum {checksum}\n")), "{text}");
 
     // As on a faulty disk, a byte of a payload changes.
-    let file = java.archive_dir().join(format!("{id}-0.rec"));
+    let file = server.archive_dir().join(format!("{id}-0.rec"));
     let mut file = fs::OpenOptions::new().read(true).write(true).open(file).expect("a segment");
     // Behind the frame of message 0, which is empty, and the next one's header.
     let mut byte = [0];
@@ -61,16 +61,16 @@ fn accounts_for_every_byte() {
     file.seek(SeekFrom::Current(-1)).expect("a seek");
     file.write_all(&[byte[0] ^ 1]).expect("a byte");
     let arguments = ["verify", &id, "--checksum", &checksum];
-    assert_fails(archive(&java, &arguments), "the checksum is ");
+    assert_fails(archive(&server, &arguments), "the checksum is ");
     let not_hexadecimal = ["verify", &id, "--checksum", "x"];
-    let finished = run(archive(&java, &not_hexadecimal));
+    let finished = run(archive(&server, &not_hexadecimal));
     finished.assert_exit_code(2);
     assert!(finished.stderr.contains("--checksum"), "{finished:#?}");
 }
 
 /// Records several segments, and holds up every replay of them, once its window is full.
-fn held_up(java: &JavaArchive) -> (Archive, i64, Subscription) {
-    let session = java.connect();
+fn held_up(server: &ArchiveProcess) -> (Archive, i64, Subscription) {
+    let session = server.connect();
     let (publication, recording_id, _) = record(&session, 5000);
     drop(publication);
     await_that("the end", || session.stop_position(recording_id).expect("an answer").is_some());
@@ -87,8 +87,8 @@ fn end_replays(session: &Archive, recording_id: i64, hold: &Subscription) {
 }
 
 /// The program in a terminal.
-fn verify_in_terminal(java: &JavaArchive, recording_id: i64) -> Terminal {
-    let program = archive(java, &["verify", &recording_id.to_string()]);
+fn verify_in_terminal(server: &ArchiveProcess, recording_id: i64) -> Terminal {
+    let program = archive(server, &["verify", &recording_id.to_string()]);
     let mut command = PtyCommand::new(program.get_program()).args(program.get_args());
     for (name, value) in program.get_envs() {
         command = match value {
@@ -106,9 +106,9 @@ fn await_progress(terminal: &mut Terminal) {
 
 #[test]
 fn terminal_shows_progress() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let (_session, recording_id, hold) = held_up(&java);
-    let mut terminal = verify_in_terminal(&java, recording_id);
+    let server = ArchiveProcess::launch();
+    let (_session, recording_id, hold) = held_up(&server);
+    let mut terminal = verify_in_terminal(&server, recording_id);
     await_progress(&mut terminal);
     let shown = terminal.contents();
     assert!(shown.contains('█'), "{shown}");
@@ -123,12 +123,12 @@ fn terminal_shows_progress() {
 
 #[test]
 fn interruption_has_its_own_line() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let (session, recording_id, hold) = held_up(&java);
+    let server = ArchiveProcess::launch();
+    let (session, recording_id, hold) = held_up(&server);
     let signals: [fn(&mut Terminal); 2] =
         [|terminal| terminal.press(b"\x03"), |terminal| send_signal(terminal.id(), "TERM")];
     for interrupt in signals {
-        let mut terminal = verify_in_terminal(&java, recording_id);
+        let mut terminal = verify_in_terminal(&server, recording_id);
         await_progress(&mut terminal);
         interrupt(&mut terminal);
         let (status, shown) = terminal.finish();
@@ -142,11 +142,11 @@ fn interruption_has_its_own_line() {
 
 #[test]
 fn pipe_gets_no_progress() {
-    let Some(java) = JavaArchive::launch() else { return };
-    let (session, recording_id, hold) = held_up(&java);
+    let server = ArchiveProcess::launch();
+    let (session, recording_id, hold) = held_up(&server);
     let start = || {
         let arguments = ["verify", &recording_id.to_string()];
-        let program = Running::start(archive(&java, &arguments));
+        let program = Running::start(archive(&server, &arguments));
         await_that("the replay", || hold.is_connected());
         program
     };
@@ -160,7 +160,7 @@ fn pipe_gets_no_progress() {
         end_replays(&session, recording_id, &hold);
     }
     drop(hold);
-    let text = archive_text(&java, &["verify", &recording_id.to_string()]);
+    let text = archive_text(&server, &["verify", &recording_id.to_string()]);
     assert!(text.contains("Checksum "), "{text}");
 }
 
@@ -168,20 +168,20 @@ fn pipe_gets_no_progress() {
 fn damage_is_refused() {
     const FRAME: u64 = 96;
     const FLAGS: u64 = 5;
-    let Some(java) = JavaArchive::launch() else { return };
-    let session = java.connect();
+    let server = ArchiveProcess::launch();
+    let session = server.connect();
     // A faulty disk changes bits of a frame's header, or loses a whole file.
     let damage = |what: &dyn Fn(i64)| {
         let (publication, recording_id, _) = record(&session, 5000);
         drop(publication);
         await_that("the end", || session.stop_position(recording_id).expect("an answer").is_some());
         let recording = recording_id.to_string();
-        archive_text(&java, &["verify", &recording]);
+        archive_text(&server, &["verify", &recording]);
         what(recording_id);
-        archive(&java, &["verify", &recording])
+        archive(&server, &["verify", &recording])
     };
     let segment = |recording_id: i64, position: u64| {
-        java.archive_dir().join(format!("{recording_id}-{position}.rec"))
+        server.archive_dir().join(format!("{recording_id}-{position}.rec"))
     };
     let write = |recording_id: i64, position: u64, bytes: &[u8]| {
         let file = fs::OpenOptions::new().write(true).open(segment(recording_id, 0));

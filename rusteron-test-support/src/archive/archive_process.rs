@@ -1,5 +1,5 @@
-//! Aeron's Java archive, with its media driver or without, as a process of its own. `RUSTERON_ARCHIVE_PROGRAMS` names the
-//! folder of the programs `archive` and `archiving_media_driver` to run in its place.
+//! An archive, with its media driver or without, as a process of its own: Aeron's in Java, or `rusteron-archive-server`'s
+//! programs where there is no Java. `RUSTERON_ARCHIVE_PROGRAMS` names a folder of programs to run instead of either.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,23 +10,69 @@ use rusteron_archive::{Archive, ArchiveContext};
 use rusteron_client::Aeron;
 use tempfile::TempDir;
 
+use super::requests::{ArchiveRequest, NOT_SUPPORTED};
+use crate::child_process::{folder_of_programs, program_in};
 use crate::program::without_settings;
-use crate::{ChildProcess, DEADLINE, await_some, free_port, has_java, java_run, memory_dir};
+use crate::requirements::java_or_required;
+use crate::{ChildProcess, DEADLINE, await_some, free_port, has_java, java_run, memory_dir, skip};
 
 /// A program's class in Java, and its name in `rusteron-archive-server`.
 const WITH_DRIVER: [&str; 2] = ["io.aeron.archive.ArchivingMediaDriver", "archiving_media_driver"];
 const ALONE: [&str; 2] = ["io.aeron.archive.Archive", "archive"];
 
-/// Returns the folder of the programs that replace Java's.
-fn programs() -> Option<PathBuf> {
-    std::env::var_os("RUSTERON_ARCHIVE_PROGRAMS").map(PathBuf::from)
+/// Which programs are archives.
+enum Programs {
+    Java,
+    /// In a folder.
+    Rust(PathBuf),
 }
 
-/// A Java `ArchivingMediaDriver` in directories of its own, or an `Archive` on another media driver.
-/// Dropping it kills the process and removes the directories.
+impl Programs {
+    fn choose() -> Self {
+        match std::env::var_os("RUSTERON_ARCHIVE_PROGRAMS") {
+            Some(folder) => Self::Rust(folder.into()),
+            None if java_or_required() => Self::Java,
+            None => Self::Rust(folder_of_programs()),
+        }
+    }
+
+    fn command(&self, [class, name]: [&str; 2]) -> Command {
+        match self {
+            Self::Rust(folder) => {
+                without_settings(program_in(folder, name, "rusteron-archive-server"))
+            }
+            Self::Java => {
+                let mut java = Command::new(java_run());
+                java.arg(class).args([
+                    "-XX:TieredStopAtLevel=1",
+                    "-XX:+UseSerialGC",
+                    "-Xmx256m",
+                    "-Xshare:auto",
+                ]);
+                java
+            }
+        }
+    }
+}
+
+/// Returns whether the archives of the tests carry out requests. If not, prints it, and the test is over.
+pub fn has_requests(requests: &[ArchiveRequest]) -> bool {
+    let missing = requests.iter().find(|request| NOT_SUPPORTED.contains(request));
+    match (missing, Programs::choose()) {
+        (Some(request), Programs::Rust(_)) => {
+            skip("RUSTERON_REQUIRE_JAVA", &format!("this archive does not support {request:?}"));
+            false
+        }
+        _ => true,
+    }
+}
+
+/// An archive with its media driver in directories of its own, or an archive on another media driver. Dropping it kills
+/// the process and removes the directories.
 ///
 /// Terms have 64 KiB and segments 128, so that a few messages make many of them.
-pub struct JavaArchive {
+pub struct ArchiveProcess {
+    programs: Programs,
     child: Option<ChildProcess>,
     options: Options,
     root: TempDir,
@@ -46,22 +92,28 @@ pub struct Options {
     pub aeron_dir: Option<PathBuf>,
 }
 
-impl JavaArchive {
-    /// Starts an archive, or says why not: the test is then over.
-    pub fn launch() -> Option<Self> {
+impl ArchiveProcess {
+    pub fn launch() -> Self {
         Self::launch_with(Options::default())
     }
 
-    pub fn launch_with(options: Options) -> Option<Self> {
-        if programs().is_none() && !has_java() {
-            return None;
-        }
+    pub fn launch_with(options: Options) -> Self {
+        Self::launch_of(Programs::choose(), options)
+    }
+
+    /// Starts Java's, or says why not: the test is then over.
+    pub fn launch_java(options: Options) -> Option<Self> {
+        has_java().then(|| Self::launch_of(Programs::Java, options))
+    }
+
+    fn launch_of(programs: Programs, options: Options) -> Self {
         let root = memory_dir("rusteron-archive-").expect("a directory");
         let archive_dir = options.archive_dir.clone().unwrap_or(root.path().join("archive"));
+        let child = None;
         let mut archive =
-            Self { child: None, options, root, archive_dir, control_port: 0, launches: 0 };
+            Self { programs, child, options, root, archive_dir, control_port: 0, launches: 0 };
         archive.start();
-        Some(archive)
+        archive
     }
 
     /// Starts it again, on the same recordings, with another media driver if it has one of its own.
@@ -89,20 +141,8 @@ impl JavaArchive {
     fn spawn(&self) -> ChildProcess {
         let log = File::create(self.log_file()).expect("a file");
         let port = self.control_port;
-        let [class, name] = if self.options.aeron_dir.is_some() { ALONE } else { WITH_DRIVER };
-        let mut command = match programs() {
-            Some(programs) => without_settings(programs.join(name)),
-            None => {
-                let mut java = Command::new(java_run());
-                java.arg(class).args([
-                    "-XX:TieredStopAtLevel=1",
-                    "-XX:+UseSerialGC",
-                    "-Xmx256m",
-                    "-Xshare:auto",
-                ]);
-                java
-            }
-        };
+        let program = if self.options.aeron_dir.is_some() { ALONE } else { WITH_DRIVER };
+        let mut command = self.programs.command(program);
         command
             .arg(format!("-Daeron.dir={}", self.aeron_dir().display()))
             .arg(format!("-Daeron.archive.dir={}", self.archive_dir.display()))
@@ -251,7 +291,7 @@ impl JavaArchive {
     }
 }
 
-impl Drop for JavaArchive {
+impl Drop for ArchiveProcess {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("the archive's output:\n{}", self.log());
