@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::archive::{ArchiveOptions, ServerOptions};
 use crate::clients::{ClientsOptions, Part, PartOptions};
 use crate::cluster::{ClusterOptions, MemberOptions, Process};
 
@@ -24,6 +25,9 @@ pub(crate) enum Command {
     /// Kills and pauses the processes of three cluster members: members may not diverge, answers may not be lost or
     /// repeated, and everything has to come back (needs Java)
     Cluster(ClusterOptions),
+    /// Kills an archive server while it records and replays: nothing that it had announced may be missing, and the next
+    /// server must start at once
+    Archive(ArchiveOptions),
     /// A process of the campaign `clients`.
     #[command(hide = true)]
     Part {
@@ -37,6 +41,15 @@ pub(crate) enum Command {
         process: Process,
         #[command(flatten)]
         options: MemberOptions,
+    },
+    /// The process of the campaign `archive`.
+    #[command(hide = true)]
+    Server {
+        /// The supervisor's process
+        #[arg(long)]
+        supervisor: i32,
+        #[command(flatten)]
+        options: ServerOptions,
     },
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn temporary_dir() -> Result<TempDir, Failure> {
 }
 
 /// Returns the command that starts this program for a process of a campaign.
-pub(crate) fn command(arguments: [&str; 2]) -> Result<Command, Failure> {
+pub(crate) fn command<const N: usize>(arguments: [&str; N]) -> Result<Command, Failure> {
     let program =
         std::env::current_exe().map_err(|error| Failure::run("cannot find this program", error))?;
     let mut command = Command::new(program);

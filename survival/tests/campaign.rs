@@ -131,6 +131,31 @@ fn diverging_services_are_noticed() {
     assert!(text.contains("diverged: position"), "{text}");
 }
 
+fn archive(arguments: &[&str]) -> (Output, Value) {
+    campaign(&["archive", "--deadline", DEADLINE], "archive-survival.json", arguments)
+}
+
+#[test]
+fn killed_archives_are_survived() {
+    let (output, report) = archive(&["--seed", "1", "--duration", "1m", "--kills", "5"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    let figure = |name: &str| report["figures"][name].as_u64().unwrap_or(0);
+    assert_eq!(figure("kills of the archive") + figure("kills of archive and driver"), 5, "{text}");
+    assert!(figure("recordings") >= 6 && figure("messages checked") > 100, "{text}");
+}
+
+#[test]
+fn lost_recordings_are_noticed() {
+    for (damage, condition) in [("cut", "missing"), ("change", "corrupted")] {
+        let arguments = ["--seed", "4", "--kills", "20", "--sabotage", damage];
+        let (output, report) = archive(&arguments);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{damage}: {text}");
+        assert_eq!(report["violations"][condition].as_u64(), Some(1), "{damage}: {text}");
+    }
+}
+
 #[test]
 fn unknown_fault_is_refused() {
     for name in ["clients", "cluster"] {

@@ -33,11 +33,11 @@ mod message;
 mod options;
 mod oracle;
 mod parts;
-mod process;
+pub(crate) mod process;
 mod settings;
 mod strikes;
 mod supervision;
-mod words;
+pub(crate) mod words;
 
 pub(crate) use campaign::run;
 #[cfg(test)]
