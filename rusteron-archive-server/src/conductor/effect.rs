@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64};
 
 pub(crate) use crate::control::responses::Failure;
 pub(crate) use crate::control::{Clock, ImageId, Responder, Sending, SessionId};
+use crate::segment::Geometry;
 
 /// A recording's id in the catalog.
 pub(crate) type RecordingId = i64;
@@ -88,20 +89,15 @@ pub(crate) struct ImageDetails {
 /// A recording to begin, or to extend.
 #[derive(Debug)]
 pub(crate) struct StartRecording {
-    pub(crate) recording: RecordingId,
+    pub(crate) geometry: Geometry,
     pub(crate) subscription: RegistrationId,
     pub(crate) image: ImageId,
     pub(crate) session_id: i32,
-    pub(crate) stream_id: i32,
     /// The channel without what does not identify the stream, for the counter's label.
     pub(crate) stripped_channel: String,
     pub(crate) source_identity: String,
-    /// Where the recording starts in the stream, in bytes. It decides the names of segments.
-    pub(crate) start_position: i64,
     /// Where this image is joined: the start, or the stop position of what is extended.
     pub(crate) join_position: i64,
-    pub(crate) term_length: i32,
-    pub(crate) segment_length: i32,
     /// The position up to which everything is recorded. The recorder stores with release, after the write and the sync.
     pub(crate) progress: Arc<Progress>,
 }
@@ -114,22 +110,22 @@ pub(crate) struct Progress {
     pub(crate) has_ended: AtomicBool,
 }
 
-/// Why a recording stopped before its image ended.
-pub(crate) type RecordingFailure = Failure;
-/// Why a replay did not start, or stopped before its end.
-pub(crate) type ReplayFailure = Failure;
+impl Progress {
+    pub(crate) fn from(position: i64) -> Arc<Self> {
+        let (position, has_ended) = (AtomicI64::new(position), AtomicBool::new(false));
+        Arc::new(Self { position, has_ended })
+    }
+}
 
 /// A replay to begin.
 #[derive(Debug)]
 pub(crate) struct StartReplay {
     /// The upper half of the session id that clients see.
     pub(crate) replay: i64,
-    pub(crate) recording: RecordingId,
+    pub(crate) geometry: Geometry,
     /// The publication's channel, complete with the position at which it starts.
     pub(crate) channel: String,
     pub(crate) stream_id: i32,
-    /// Where the recording starts in the stream, in bytes. It decides the names of segments.
-    pub(crate) start_position: i64,
     /// Where to begin, in bytes, at a frame.
     pub(crate) position: i64,
     /// Where to end at the latest, in bytes. May lie beyond what is recorded yet.
@@ -137,12 +133,7 @@ pub(crate) struct StartReplay {
     /// Up to where the recording reached when the replay was requested, in bytes.
     pub(crate) stop_position: i64,
     pub(crate) limit: ReplayLimit,
-    pub(crate) initial_term_id: i32,
-    pub(crate) term_length: i32,
-    pub(crate) segment_length: i32,
     pub(crate) mtu: i32,
-    /// The stream id that recorded frames have.
-    pub(crate) recorded_stream_id: i32,
     /// The most bytes of one read. At least the MTU.
     pub(crate) file_io_max: i32,
 }

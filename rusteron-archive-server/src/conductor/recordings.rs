@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 
-use crate::catalog::{CatalogError, NULL_POSITION, NewRecording};
+use crate::catalog::{CatalogError, Descriptor, NULL_POSITION, NewRecording};
 use crate::conductor::conductor::Conductor;
 use crate::conductor::effect::{
-    Clock, Effect, ImageDetails, Outside, Progress, RecordingFailure, RecordingId, RegistrationId,
-    Sending, StartRecording,
+    Clock, Effect, Failure, ImageDetails, Outside, Progress, RecordingId, RegistrationId, Sending,
+    StartRecording,
 };
 use crate::conductor::sessions::Requester;
 use crate::conductor::subscriptions::Purpose;
-use crate::control::responses::{Answer, Failure, SignalEvent};
+use crate::control::responses::{Answer, SignalEvent};
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::messages::{RecordingProgress, RecordingStarted, RecordingStopped};
 use crate::protocol::signal::Signal;
@@ -107,12 +107,10 @@ impl Conductor {
         self.check_recording_limit(0)?;
         self.check_storage_space()?;
         let Some(source) = self.subscriptions.get_mut(subscription) else { return Ok(()) };
-        let segment_length = self.settings.segment_length.max(image.term_length);
-        let start_position = image.join_position;
         let new = NewRecording {
-            start_position,
+            start_position: image.join_position,
             initial_term_id: image.initial_term_id,
-            segment_length,
+            segment_length: self.settings.segment_length.max(image.term_length),
             term_length: image.term_length,
             mtu: image.mtu,
             session_id: image.session_id,
@@ -123,7 +121,7 @@ impl Conductor {
         };
         let recording =
             self.catalog.add(new, now.epoch_ms).map_err(|error| catalog_failure(&error))?;
-        self.begin(recording, subscription, image, start_position, segment_length, out);
+        self.begin(recording, subscription, image, out);
         Ok(())
     }
 
@@ -148,8 +146,6 @@ impl Conductor {
         self.check_recording_limit(0)?;
         self.check_storage_space()?;
         let descriptor = self.catalog.get(recording).ok_or_else(|| unknown_recording(recording))?;
-        let (start_position, segment_length) =
-            (descriptor.start_position, descriptor.segment_length);
         let invalid = |text: String| {
             let text = format!("cannot extend recording {recording} {text}");
             Failure::new(ErrorCode::InvalidExtension, text)
@@ -174,7 +170,7 @@ impl Conductor {
         self.catalog
             .set_extended(recording, requester.session, requester.correlation_id, image.session_id)
             .map_err(|error| catalog_failure(&error))?;
-        self.begin(recording, subscription, image, start_position, segment_length, out);
+        self.begin(recording, subscription, image, out);
         Ok(())
     }
 
@@ -183,16 +179,12 @@ impl Conductor {
         recording: RecordingId,
         subscription: RegistrationId,
         image: &ImageDetails,
-        start_position: i64,
-        segment_length: i32,
         out: &mut dyn Outside,
     ) {
+        let Some(geometry) = self.catalog.get(recording).map(Descriptor::geometry) else { return };
         let Some(source) = self.subscriptions.get_mut(subscription) else { return };
         source.recordings += 1;
-        let progress = Arc::new(Progress {
-            position: AtomicI64::new(image.join_position),
-            has_ended: AtomicBool::new(false),
-        });
+        let progress = Progress::from(image.join_position);
         let active = ActiveRecording {
             subscription,
             requester: source.requester,
@@ -210,17 +202,13 @@ impl Conductor {
         };
         self.recordings.insert(recording, active);
         out.order(Effect::StartRecording(StartRecording {
-            recording,
+            geometry,
             subscription,
             image: image.image,
             session_id: image.session_id,
-            stream_id: source.stream_id,
             stripped_channel: source.stripped_channel.clone(),
             source_identity: image.source_identity.clone(),
-            start_position,
             join_position: image.join_position,
-            term_length: image.term_length,
-            segment_length,
             progress,
         }));
     }
@@ -272,7 +260,7 @@ impl Conductor {
         &mut self,
         recording: RecordingId,
         position: i64,
-        failure: Option<RecordingFailure>,
+        failure: Option<Failure>,
         now: Clock,
         out: &mut dyn Outside,
     ) {

@@ -9,12 +9,12 @@ use crate::catalog::{Descriptor, NULL_POSITION};
 use crate::channel::{Channel, ChannelError, ReplayStart};
 use crate::conductor::conductor::Conductor;
 use crate::conductor::effect::{
-    Clock, Effect, ImageId, Outside, RecordingId, ReplayFailure, ReplayLimit, StartReplay,
+    Clock, Effect, Failure, ImageId, Outside, RecordingId, ReplayLimit, StartReplay,
 };
 use crate::conductor::recordings::unknown_recording;
 use crate::conductor::sessions::Requester;
 use crate::control::request::Replay;
-use crate::control::responses::{Answer, Failure};
+use crate::control::responses::Answer;
 use crate::protocol::error_code::ErrorCode;
 
 /// Replays all, and what is recorded meanwhile.
@@ -219,19 +219,14 @@ impl Conductor {
         self.replays.by_number.insert(replay, active);
         out.order(Effect::StartReplay(StartReplay {
             replay,
-            recording,
+            geometry: descriptor.geometry(),
             channel,
             stream_id: request.stream_id,
-            start_position: descriptor.start_position,
             position: range.position,
             end_position: range.end_position,
             stop_position: range.stop_position,
             limit,
-            initial_term_id: descriptor.initial_term_id,
-            term_length: descriptor.term_length,
-            segment_length: descriptor.segment_length,
             mtu,
-            recorded_stream_id: descriptor.stream_id,
             file_io_max,
         }));
         Ok(())
@@ -241,7 +236,7 @@ impl Conductor {
     pub(crate) fn on_replay_started(
         &mut self,
         replay: i64,
-        outcome: Result<i32, ReplayFailure>,
+        outcome: Result<i32, Failure>,
         now: Clock,
         out: &mut dyn Outside,
     ) {
@@ -260,7 +255,7 @@ impl Conductor {
     pub(crate) fn on_replay_ended(
         &mut self,
         replay: i64,
-        failure: Option<ReplayFailure>,
+        failure: Option<Failure>,
         now: Clock,
         out: &mut dyn Outside,
     ) {

@@ -4,8 +4,7 @@ use rusteron_client::Counter;
 
 use crate::conductor::Conductor;
 use crate::conductor::effect::{
-    Clock, ImageDetails, ImageId, Outside, RecordingFailure, RecordingId, RegistrationId,
-    ReplayFailure, SessionId,
+    Clock, Failure, ImageDetails, ImageId, Outside, RecordingId, RegistrationId, SessionId,
 };
 
 /// An event for the conductor: the outcome of an order, or a change of a stream.
@@ -19,12 +18,12 @@ pub(crate) enum Event {
     RecordingStopped {
         recording: RecordingId,
         position: i64,
-        failure: Option<RecordingFailure>,
+        failure: Option<Failure>,
         /// The position counter. It stays until the catalog has the position.
         counter: Counter,
     },
-    ReplayStarted(i64, Result<i32, ReplayFailure>),
-    ReplayEnded(i64, Option<ReplayFailure>),
+    ReplayStarted(i64, Result<i32, Failure>),
+    ReplayEnded(i64, Option<Failure>),
 }
 
 impl Event {

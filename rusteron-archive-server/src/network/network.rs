@@ -187,7 +187,7 @@ impl Network {
 
     fn poll_recordings(&mut self, events: &mut Vec<Event>) {
         for (start, outcome) in poll_all(&self.aeron, &mut self.adding_recordings) {
-            let recording = start.recording;
+            let recording = start.geometry.recording_id;
             let outcome = outcome.map(|counter| {
                 // A client that is told of the start reads the counter.
                 counter.set_release(start.join_position);
@@ -253,7 +253,8 @@ impl Network {
             events.push(Event::RecordingSubscription(ticket, Err(closing())));
         }
         for (start, _) in self.adding_recordings.drain(..) {
-            events.push(Event::RecordingStarted(start.recording, Err(closing())));
+            let recording = start.geometry.recording_id;
+            events.push(Event::RecordingStarted(recording, Err(closing())));
         }
         for (start, _) in self.adding_replays.drain(..) {
             let failure = Failure::generic(closing());
@@ -307,9 +308,9 @@ impl Network {
 
     fn start_recording(&mut self, start: StartRecording) {
         let counter = self.layouts.recording_position(RecordedStream {
-            recording_id: start.recording,
+            recording_id: start.geometry.recording_id,
             session_id: start.session_id,
-            stream_id: start.stream_id,
+            stream_id: start.geometry.stream_id,
             stripped_channel: &start.stripped_channel,
             source_identity: &start.source_identity,
         });

@@ -6,9 +6,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use rusteron_client::{Counter, Subscription};
 use rusteron_core::agent::{Agent, AgentError};
 
-use crate::conductor::effect::{
-    ImageId, RecordingFailure, RecordingId, RegistrationId, StartRecording,
-};
+use crate::conductor::effect::{Failure, ImageId, RecordingId, RegistrationId, StartRecording};
 use crate::recorder::recording::{BlockSource, Recording};
 use crate::recorder::{BlockWriter, IoCounters};
 
@@ -29,12 +27,7 @@ pub(crate) enum RecorderCommand {
 #[derive(Debug)]
 pub(crate) enum RecorderEvent {
     /// A recording has stopped. Its counter is to be closed once the catalog has the position.
-    Stopped {
-        recording: RecordingId,
-        position: i64,
-        failure: Option<RecordingFailure>,
-        counter: Counter,
-    },
+    Stopped { recording: RecordingId, position: i64, failure: Option<Failure>, counter: Counter },
     /// A subscription is back, to be closed.
     Subscription(Box<Subscription>),
 }
@@ -98,7 +91,7 @@ impl Recorder {
             RecorderCommand::StartRecording(start, counter) => {
                 counter.set_release(start.join_position);
                 self.recordings.push(ActiveRecording {
-                    id: start.recording,
+                    id: start.geometry.recording_id,
                     subscription: start.subscription,
                     image: start.image,
                     recording: Recording::new(&start, self.file_io_max),

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 
 use rusteron_client::Image;
 
-use crate::conductor::effect::{Progress, RecordingFailure, RecordingId, StartRecording};
+use crate::conductor::effect::{Failure, Progress, StartRecording};
 use crate::protocol::error_code::ErrorCode;
 use crate::recorder::BlockWriter;
-use crate::segment::geometry;
+use crate::segment::Geometry;
 use crate::storage::StorageFile;
 
 /// The stream that is recorded.
@@ -41,8 +41,7 @@ impl BlockSource for Image<'_> {
 /// A recording in progress. Its outcome is a position and perhaps a failure.
 #[derive(Debug)]
 pub(crate) struct Recording {
-    id: RecordingId,
-    segment_length: i64,
+    geometry: Geometry,
     /// The most bytes of a block, but for padding.
     block_limit: usize,
     segment_base: i64,
@@ -57,23 +56,17 @@ pub(crate) struct Recording {
 enum State {
     Init,
     Recording(Box<dyn StorageFile>),
-    Stopped(Option<RecordingFailure>),
+    Stopped(Option<Failure>),
 }
 
 impl Recording {
     /// `file_io_max` bounds the bytes of one write, and is at least the MTU.
     pub(crate) fn new(start: &StartRecording, file_io_max: usize) -> Self {
-        let segment_base = geometry::segment_base(
-            start.start_position,
-            start.join_position,
-            start.term_length,
-            start.segment_length,
-        );
+        let geometry = start.geometry;
         Self {
-            id: start.recording,
-            segment_length: i64::from(start.segment_length),
-            block_limit: file_io_max.min(usize::try_from(start.term_length).unwrap_or(0)),
-            segment_base,
+            geometry,
+            block_limit: file_io_max.min(usize::try_from(geometry.term_length).unwrap_or(0)),
+            segment_base: geometry.base(start.join_position),
             position: start.join_position,
             progress: Arc::clone(&start.progress),
             state: State::Init,
@@ -116,7 +109,7 @@ impl Recording {
     }
 
     /// Why the recording stopped before its image ended.
-    pub(crate) fn failure(&self) -> Option<&RecordingFailure> {
+    pub(crate) fn failure(&self) -> Option<&Failure> {
         match &self.state {
             State::Stopped(failure) => failure.as_ref(),
             _ => None,
@@ -129,9 +122,9 @@ impl Recording {
         self.progress.has_ended.store(true, Ordering::Release);
     }
 
-    fn open(&mut self, writer: &BlockWriter) -> Result<(), RecordingFailure> {
+    fn open(&mut self, writer: &BlockWriter) -> Result<(), Failure> {
         let name = self.segment_name();
-        let (length, offset) = (self.segment_length as u64, self.segment_offset());
+        let (length, offset) = (self.segment_length() as u64, self.segment_offset());
         let file = writer
             .open_or_create(&name, length, offset)
             .map_err(|error| self.failed(writer, &error, 0))?;
@@ -141,7 +134,7 @@ impl Recording {
 
     fn record(&mut self, source: Option<&mut dyn BlockSource>, writer: &mut BlockWriter) -> usize {
         let Some(source) = source else {
-            log::debug!("recording {}: its image is gone", self.id);
+            log::debug!("recording {}: its image is gone", self.geometry.recording_id);
             self.stop(None);
             return 1;
         };
@@ -154,7 +147,7 @@ impl Recording {
         } else if length > 0 {
             self.progress.position.store(self.position, Ordering::Release);
         } else if source.is_end_of_stream() || source.is_closed() {
-            log::debug!("recording {}: its image has ended", self.id);
+            log::debug!("recording {}: its image has ended", self.geometry.recording_id);
             self.stop(None);
         } else {
             return 0;
@@ -163,14 +156,14 @@ impl Recording {
     }
 
     /// Writes a block, and moves the position past it.
-    fn write(&mut self, block: &[u8], writer: &mut BlockWriter) -> Result<(), RecordingFailure> {
+    fn write(&mut self, block: &[u8], writer: &mut BlockWriter) -> Result<(), Failure> {
         let offset = self.segment_offset();
         let State::Recording(file) = &mut self.state else { return Ok(()) };
         if let Err(error) = writer.write(file.as_mut(), block, offset) {
             return Err(self.failed(writer, &error, block.len()));
         }
         let position = self.position + block.len() as i64;
-        if position >= self.segment_base + self.segment_length {
+        if position >= self.segment_base + self.segment_length() {
             self.roll_over(writer)?;
         }
         self.position = position;
@@ -179,40 +172,39 @@ impl Recording {
 
     /// Makes the next segment file as soon as one is full. Java's tools regard a stop position
     /// behind the last file as a fault.
-    fn roll_over(&mut self, writer: &BlockWriter) -> Result<(), RecordingFailure> {
-        self.segment_base += self.segment_length;
+    fn roll_over(&mut self, writer: &BlockWriter) -> Result<(), Failure> {
+        self.segment_base += self.segment_length();
         let name = self.segment_name();
-        match writer.create(&name, self.segment_length as u64) {
+        match writer.create(&name, self.segment_length() as u64) {
             Ok(file) => {
                 self.state = State::Recording(file);
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(RecordingFailure::generic(format!("segment file already exists: {name}")))
+                Err(Failure::generic(format!("segment file already exists: {name}")))
             }
             Err(error) => Err(self.failed(writer, &error, 0)),
         }
     }
 
-    fn failed(
-        &self,
-        writer: &BlockWriter,
-        error: &io::Error,
-        write_length: usize,
-    ) -> RecordingFailure {
+    fn failed(&self, writer: &BlockWriter, error: &io::Error, write_length: usize) -> Failure {
         let is_full = writer.is_full(error, write_length);
         let code = if is_full { ErrorCode::StorageSpace } else { ErrorCode::Generic };
-        let (id, name, position) = (self.id, self.segment_name(), self.position);
+        let (id, name, position) = (self.geometry.recording_id, self.segment_name(), self.position);
         let text = format!("recording {id} stopped at position {position}: {name}: {error}");
-        RecordingFailure::new(code, text)
+        Failure::new(code, text)
     }
 
-    fn stop(&mut self, failure: Option<RecordingFailure>) {
+    fn stop(&mut self, failure: Option<Failure>) {
         self.state = State::Stopped(failure);
     }
 
     fn segment_name(&self) -> String {
-        geometry::segment_name(self.id, self.segment_base)
+        self.geometry.name(self.segment_base)
+    }
+
+    fn segment_length(&self) -> i64 {
+        self.geometry.segment_length.into()
     }
 
     fn segment_offset(&self) -> u64 {

@@ -1,8 +1,5 @@
 //! Random streams for tests of recorder and replayer.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64};
-
 use rusteron_core::log_buffer::{HEADER_LENGTH, TYPE_PAD, align};
 use rusteron_test_support::Random;
 
@@ -83,21 +80,15 @@ impl Stream {
 
     /// Records it as the beginning of a recording, or as an extension.
     pub(crate) fn start_recording(&self) -> StartRecording {
-        let progress =
-            Progress { position: AtomicI64::new(self.position), has_ended: AtomicBool::new(false) };
         StartRecording {
-            recording: self.geometry.recording_id,
+            geometry: self.geometry,
             subscription: 11,
             image: 12,
             session_id: 13,
-            stream_id: self.geometry.stream_id,
             stripped_channel: "aeron:ipc".to_owned(),
             source_identity: "aeron:ipc".to_owned(),
-            start_position: self.geometry.start_position,
             join_position: self.position,
-            term_length: self.geometry.term_length,
-            segment_length: self.geometry.segment_length,
-            progress: Arc::new(progress),
+            progress: Progress::from(self.position),
         }
     }
 }

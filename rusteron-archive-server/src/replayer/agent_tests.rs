@@ -1,7 +1,7 @@
 //! Tests of recorder and replayer as agents, with a media driver.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use rusteron_test_support::{Random, await_some, await_that, connect, launch};
 use crate::conductor::effect::{Progress, ReplayLimit, StartRecording, StartReplay};
 use crate::recorder::{BlockWriter, IoCounters, Recorder, RecorderCommand, RecorderEvent};
 use crate::replayer::{BlockReader, Replayer, ReplayerCommand, ReplayerEvent};
+use crate::segment::Geometry;
 use crate::storage::faulty::FaultyStorage;
 use crate::storage::{Storage, SyncLevel};
 
@@ -88,22 +89,23 @@ impl Archive {
         let image = await_some("an image", || {
             subscription.image_at_index(0).map(|image| image.constants())
         });
-        let progress = Arc::new(Progress {
-            position: AtomicI64::new(image.join_position),
-            has_ended: AtomicBool::new(false),
-        });
+        let progress = Progress::from(image.join_position);
+        let geometry = Geometry {
+            recording_id: RECORDING,
+            start_position: image.join_position,
+            initial_term_id: image.initial_term_id,
+            term_length: TERM,
+            segment_length: TERM,
+            stream_id: RECORDED_STREAM,
+        };
         let start = StartRecording {
-            recording: RECORDING,
+            geometry,
             subscription: subscription.registration_id(),
             image: image.correlation_id,
             session_id: image.session_id,
-            stream_id: RECORDED_STREAM,
             stripped_channel: "aeron:ipc".to_owned(),
             source_identity: image.source_identity.clone(),
-            start_position: image.join_position,
             join_position: image.join_position,
-            term_length: TERM,
-            segment_length: TERM,
             progress: Arc::clone(&progress),
         };
         let counter = self.aeron.add_counter(1000, &[], "position").unwrap();
@@ -112,19 +114,14 @@ impl Archive {
         send(RecorderCommand::StartRecording(Box::new(start), counter));
         let start = StartReplay {
             replay: 1,
-            recording: RECORDING,
+            geometry,
             channel: String::new(),
             stream_id: REPLAY_STREAM,
-            start_position: image.join_position,
             position: image.join_position,
             end_position: i64::MAX,
             stop_position: image.join_position,
             limit: ReplayLimit::Recording(Arc::clone(&progress)),
-            initial_term_id: image.initial_term_id,
-            term_length: TERM,
-            segment_length: TERM,
             mtu: image.mtu_length as i32,
-            recorded_stream_id: RECORDED_STREAM,
             file_io_max: FILE_IO_MAX as i32,
         };
         (start, progress)
@@ -132,7 +129,7 @@ impl Archive {
 
     fn start_replay(&self, start: StartReplay) {
         let channel = ChannelUri::ipc()
-            .initial_position(start.position, start.initial_term_id, start.term_length as usize)
+            .initial_position(start.position, start.geometry.initial_term_id, TERM as usize)
             .mtu(start.mtu as usize)
             .build()
             .unwrap();

@@ -6,7 +6,7 @@ use std::time::Instant;
 use rusteron_client::{Aeron, CounterState, OfferError, Position};
 use rusteron_core::log_buffer::{FRAME_ALIGNMENT, HEADER_LENGTH, align};
 
-use crate::conductor::effect::{RegistrationId, ReplayFailure, ReplayLimit, StartReplay};
+use crate::conductor::effect::{Failure, RegistrationId, ReplayLimit, StartReplay};
 use crate::protocol::error_code::ErrorCode;
 use crate::replayer::{BlockReader, BlockSink};
 use crate::segment::Geometry;
@@ -75,7 +75,7 @@ pub(crate) enum ReplayEnd {
     Complete,
     /// Aborted, or without a subscriber.
     Incomplete,
-    Failed(ReplayFailure),
+    Failed(Failure),
 }
 
 impl Replay {
@@ -85,16 +85,8 @@ impl Replay {
         publication_session: i32,
         connect_deadline: Option<Instant>,
     ) -> Self {
-        let geometry = Geometry {
-            recording_id: start.recording,
-            start_position: start.start_position,
-            initial_term_id: start.initial_term_id,
-            term_length: start.term_length,
-            segment_length: start.segment_length,
-            stream_id: start.recorded_stream_id,
-        };
         Self {
-            geometry,
+            geometry: start.geometry,
             session_id: (start.replay << 32) | i64::from(publication_session as u32),
             stop_position: start.stop_position,
             limit: start.limit,
@@ -104,7 +96,7 @@ impl Replay {
             position: start.position,
             end_position: start.end_position,
             available: start.stop_position,
-            segment_base: geometry.base(start.position),
+            segment_base: start.geometry.base(start.position),
             file: None,
             padding: 0,
             has_started: false,
@@ -156,7 +148,7 @@ impl Replay {
         sink: &dyn BlockSink,
         reader: &BlockReader,
         now: Instant,
-    ) -> Result<usize, ReplayFailure> {
+    ) -> Result<usize, Failure> {
         let is_late = self.connect_deadline.is_some_and(|deadline| now > deadline);
         if self.file.is_none() {
             self.geometry.check().map_err(|fault| self.failure(&fault))?;
@@ -188,13 +180,13 @@ impl Replay {
     }
 
     /// Opens the segment with the current base. Returns `None` if the file does not exist.
-    fn open(&self, reader: &BlockReader) -> Result<Option<Box<dyn StorageFile>>, ReplayFailure> {
+    fn open(&self, reader: &BlockReader) -> Result<Option<Box<dyn StorageFile>>, Failure> {
         let name = self.geometry.name(self.segment_base);
         reader.open(&name).map_err(|error| self.failure(&error.to_string()))
     }
 
     /// A position within a frame would replay payload as frames.
-    fn check_first_frame(&self, file: &dyn StorageFile) -> Result<(), ReplayFailure> {
+    fn check_first_frame(&self, file: &dyn StorageFile) -> Result<(), Failure> {
         let mut header = [0; HEADER_LENGTH];
         let offset = self.geometry.offset(self.position);
         let read =
@@ -207,7 +199,7 @@ impl Replay {
         self.frame_check().check_place(&header, term_id, term_offset).map_err(|_| {
             let place = self.place(0);
             let text = format!("replayPosition={place} does not point to a valid frame");
-            ReplayFailure { code: ErrorCode::InvalidPosition, ..self.failure(&text) }
+            Failure { code: ErrorCode::InvalidPosition, ..self.failure(&text) }
         })
     }
 
@@ -216,7 +208,7 @@ impl Replay {
         sink: &mut dyn BlockSink,
         reader: &mut BlockReader,
         counters: &dyn LimitCounters,
-    ) -> Result<usize, ReplayFailure> {
+    ) -> Result<usize, Failure> {
         if !sink.is_connected() {
             self.finish(ReplayEnd::Incomplete);
             return Ok(1);
@@ -277,7 +269,7 @@ impl Replay {
     }
 
     /// Opens the segment of the position, unless it is open.
-    fn open_next(&mut self, reader: &BlockReader) -> Result<(), ReplayFailure> {
+    fn open_next(&mut self, reader: &BlockReader) -> Result<(), Failure> {
         let base = self.geometry.base(self.position);
         if base != self.segment_base {
             self.segment_base = base;
@@ -293,7 +285,7 @@ impl Replay {
         &mut self,
         sink: &dyn BlockSink,
         reader: &mut BlockReader,
-    ) -> Result<Option<CheckedBlock>, ReplayFailure> {
+    ) -> Result<Option<CheckedBlock>, Failure> {
         let Some(file) = &self.file else { return Ok(None) };
         let start = Instant::now();
         let term_offset = self.geometry.term_offset(self.position);
@@ -332,7 +324,7 @@ impl Replay {
 
     /// Appends padding. It can be longer than a publication takes at once: the driver makes one
     /// frame of all that dead publishers left behind.
-    fn append_padding(&mut self, sink: &mut dyn BlockSink) -> Result<usize, ReplayFailure> {
+    fn append_padding(&mut self, sink: &mut dyn BlockSink) -> Result<usize, Failure> {
         let max = sink.max_message_length() / FRAME_ALIGNMENT * FRAME_ALIGNMENT + HEADER_LENGTH;
         let mut work_count = 0;
         while self.padding > 0 && self.end().is_none() {
@@ -352,7 +344,7 @@ impl Replay {
         &mut self,
         offered: Result<Position, OfferError>,
         length: usize,
-    ) -> Result<bool, ReplayFailure> {
+    ) -> Result<bool, Failure> {
         match offered {
             Ok(_) => {
                 self.position += length as i64;
@@ -382,7 +374,7 @@ impl Replay {
         FrameCheck { max_data_length: self.mtu, ..self.geometry.frame_check() }
     }
 
-    fn block_failure(&self, BlockFault { offset, fault }: BlockFault) -> ReplayFailure {
+    fn block_failure(&self, BlockFault { offset, fault }: BlockFault) -> Failure {
         let place = self.place(offset);
         self.failure(&match fault {
             FrameFault::Missing | FrameFault::Incomplete => {
@@ -407,10 +399,10 @@ impl Replay {
         )
     }
 
-    fn failure(&self, text: &str) -> ReplayFailure {
+    fn failure(&self, text: &str) -> Failure {
         let (id, name) = (self.geometry.recording_id, self.geometry.name(self.segment_base));
         let session_id = self.session_id;
-        ReplayFailure::generic(format!(
+        Failure::generic(format!(
             "{text}, recordingId={id}, replaySessionId={session_id}, segmentFile={name}"
         ))
     }

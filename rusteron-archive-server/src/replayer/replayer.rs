@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rusteron_client::{Aeron, ExclusivePublication};
 use rusteron_core::agent::{Agent, AgentError};
 
-use crate::conductor::effect::{ReplayFailure, StartReplay};
+use crate::conductor::effect::{Failure, StartReplay};
 use crate::recorder::IoCounters;
 use crate::replayer::BlockReader;
 use crate::replayer::replay::{Replay, ReplayEnd};
@@ -34,7 +34,7 @@ pub(crate) enum ReplayerEvent {
     Ended {
         replay: i64,
         has_started: bool,
-        failure: Option<ReplayFailure>,
+        failure: Option<Failure>,
         publication: Box<ExclusivePublication>,
     },
 }

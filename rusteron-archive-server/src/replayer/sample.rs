@@ -160,22 +160,16 @@ pub(super) fn recorded(seed: u64, geometry: Geometry, length: usize) -> (FaultyS
 
 /// Replays a stopped recording up to its end.
 pub(super) fn start(stream: &Stream, position: i64) -> StartReplay {
-    let geometry = &stream.geometry;
     StartReplay {
         replay: 1,
-        recording: geometry.recording_id,
+        geometry: stream.geometry,
         channel: "aeron:ipc".to_owned(),
         stream_id: STREAM_ID,
-        start_position: geometry.start_position,
         position,
         end_position: stream.end(),
         stop_position: stream.end(),
         limit: ReplayLimit::None,
-        initial_term_id: geometry.initial_term_id,
-        term_length: geometry.term_length,
-        segment_length: geometry.segment_length,
         mtu: MTU as i32,
-        recorded_stream_id: geometry.stream_id,
         file_io_max: FILE_IO_MAX as i32,
     }
 }

@@ -90,7 +90,8 @@ fn start_within_a_frame_is_invalid() {
         )
     );
     // A frame of another stream is none, either.
-    let start = StartReplay { recorded_stream_id: 9, ..start(&stream, frames[1].0) };
+    let geometry = Geometry { stream_id: 9, ..stream.geometry };
+    let start = StartReplay { geometry, ..start(&stream, frames[1].0) };
     assert_eq!(failed(start, &stream, &mut reader(&storage)).0, ErrorCode::InvalidPosition);
 }
 
@@ -357,7 +358,8 @@ fn abort_is_incomplete_at_every_step() {
 fn impossible_geometry_is_an_error() {
     let (storage, stream) = recorded(21, sample::GEOMETRY, 1000);
     for (term_length, segment_length) in [(0, TERM), (TERM, 0), (i32::MIN, -1), (TERM, TERM / 2)] {
-        let start = StartReplay { term_length, segment_length, ..start(&stream, 0) };
+        let geometry = Geometry { term_length, segment_length, ..stream.geometry };
+        let start = StartReplay { geometry, ..start(&stream, 0) };
         let (code, text) = failed(start, &stream, &mut reader(&storage));
         assert_eq!(code, ErrorCode::Generic);
         assert!(text.contains("must be a power of two"), "{text}");

@@ -19,6 +19,7 @@ use crate::protocol::PROTOCOL_VERSION;
 use crate::protocol::messages::{
     AuthConnectRequest, KeepAliveRequest, Message, StartRecordingRequest2, encode_values,
 };
+use crate::segment::Geometry;
 use crate::storage::SyncLevel;
 use crate::storage::faulty::FaultyStorage;
 
@@ -111,21 +112,20 @@ impl Outside for FakeOutside {
                 format!("close subscription {subscription}")
             }
             Effect::StartRecording(start) => {
-                self.progress.insert(start.recording, start.progress);
+                let Geometry { recording_id, start_position, .. } = start.geometry;
+                self.progress.insert(recording_id, start.progress);
                 format!(
-                    "record {} subscription={} image={} {}+{}",
-                    start.recording,
+                    "record {recording_id} subscription={} image={} {start_position}+{}",
                     start.subscription,
                     start.image,
-                    start.start_position,
-                    start.join_position - start.start_position
+                    start.join_position - start_position
                 )
             }
             Effect::AbortRecording { recording } => format!("abort recording {recording}"),
             Effect::StartReplay(start) => format!(
                 "replay {} of {} {}..{} known={} limit={:?} io={} stream={} {}",
                 start.replay,
-                start.recording,
+                start.geometry.recording_id,
                 start.position,
                 start.end_position,
                 start.stop_position,
