@@ -38,7 +38,7 @@ pub struct Finished {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
-    /// The directories of its embedded drivers that are still there.
+    /// The directories of its embedded drivers and archives that are still there.
     pub left_behind: Vec<PathBuf>,
 }
 
@@ -75,7 +75,7 @@ pub fn run(mut command: Command) -> Finished {
         status: output.status,
         stdout: String::from_utf8(output.stdout).expect("UTF-8"),
         stderr: String::from_utf8(output.stderr).expect("UTF-8"),
-        left_behind: driver_dirs(pid, start),
+        left_behind: embedded_dirs(pid, start),
     }
 }
 
@@ -88,19 +88,21 @@ pub fn succeed(command: Command) -> Finished {
     finished
 }
 
-/// The directories of embedded drivers of a process. A killed process of the same id may have left some before the start.
-fn driver_dirs(pid: u32, start: SystemTime) -> Vec<PathBuf> {
+/// The directories of embedded drivers and archives of a process. A killed process of the same id may have left some before
+/// the start.
+fn embedded_dirs(pid: u32, start: SystemTime) -> Vec<PathBuf> {
     // Clocks of file systems lag by some milliseconds.
     let start = start - Duration::from_secs(1);
     let is_later = |path: &Path| {
         path.metadata().and_then(|about| about.modified()).is_ok_and(|modified| modified >= start)
     };
-    let prefix = format!("rusteron-{pid}-");
+    let prefixes = [format!("rusteron-{pid}-"), format!("rusteron-archive-{pid}-")];
+    let is_own = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
     let bases = [PathBuf::from("/dev/shm"), std::env::temp_dir()];
     let entries = bases.iter().filter_map(|base| base.read_dir().ok()).flatten();
     entries
         .filter_map(Result::ok)
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
+        .filter(|entry| is_own(&entry.file_name().to_string_lossy()))
         .map(|entry| entry.path())
         .filter(|path| is_later(path))
         .collect()
@@ -120,7 +122,7 @@ impl Running {
 
     /// The one directory of its embedded driver.
     pub fn driver_dir(&self) -> PathBuf {
-        let dirs = driver_dirs(self.id(), self.start);
+        let dirs = embedded_dirs(self.id(), self.start);
         assert_eq!(dirs.len(), 1, "{dirs:?}");
         dirs[0].clone()
     }
@@ -128,7 +130,7 @@ impl Running {
     /// Waits for the end.
     pub fn finish(mut self) -> Finished {
         let (status, stdout, stderr) = self.child.finish();
-        Finished { status, stdout, stderr, left_behind: driver_dirs(self.id(), self.start) }
+        Finished { status, stdout, stderr, left_behind: embedded_dirs(self.id(), self.start) }
     }
 }
 
@@ -157,7 +159,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         // A program that still runs could make its directories again.
         self.kill();
-        for dir in driver_dirs(self.id(), self.start) {
+        for dir in embedded_dirs(self.id(), self.start) {
             let _ = std::fs::remove_dir_all(dir);
         }
     }

@@ -1,15 +1,17 @@
 //! A subscription that outlives its publisher, and misses nothing.
 //!
 //! A `PersistentSubscription` begins in a recording. When it has caught up, it joins the live stream. When the
-//! publisher goes, it falls back to the recording, and then joins the stream that continues it. Needs an archive, such
-//! as Java's: `just run-archive-java`. The environment variable `AERON_DIR` names the directory of its media driver.
+//! publisher goes, it falls back to the recording, and then joins the stream that continues it. Runs an archive of
+//! its own, unless the environment variable `AERON_DIR` names the directory of another archive's media driver.
 
+use std::env;
 use std::error::Error;
 use std::time::{Duration, Instant};
 
 use rusteron_archive::{Archive, ArchiveContext, ArchiveError, MessageInfo};
 use rusteron_archive::{PersistentSubscription, PersistentSubscriptionContext};
 use rusteron_archive::{SourceLocation, StartPosition};
+use rusteron_archive_server::ArchiveServer;
 use rusteron_client::{Aeron, Backoff, Context, IdleStrategy};
 
 const CHANNEL: &str = "aeron:ipc";
@@ -19,7 +21,16 @@ const REPLAY_STREAM_ID: i32 = 1002;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let aeron = Aeron::connect(Context::new()?)?;
+    // With a media driver, and recordings that are deleted at the end.
+    let server = match env::var_os("AERON_DIR") {
+        Some(_) => None,
+        None => Some(ArchiveServer::launch_embedded()?),
+    };
+    let mut context = Context::new()?;
+    if let Some(server) = &server {
+        context.set_dir(server.aeron_dir())?;
+    }
+    let aeron = Aeron::connect(context)?;
     let archive = Archive::connect(&aeron, archive_context()?)?;
     let (mut publication, recording_id) =
         archive.add_recorded_exclusive_publication(CHANNEL, STREAM_ID)?;

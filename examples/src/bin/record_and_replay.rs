@@ -1,12 +1,14 @@
 //! Records messages with an archive, and replays them.
 //!
-//! Needs an archive, such as Java's: `just run-archive-java`. The environment variable `AERON_DIR` names the directory
-//! of the archive's media driver, unless that is Aeron's default.
+//! Runs an archive of its own. To use another, such as the program `archiving_media_driver` or Java's, set the environment
+//! variable `AERON_DIR` to the directory of its media driver.
 
+use std::env;
 use std::error::Error;
 use std::time::{Duration, Instant};
 
 use rusteron_archive::{Archive, ArchiveContext, ReplayLength, ReplayParams};
+use rusteron_archive_server::ArchiveServer;
 use rusteron_client::{Aeron, Backoff, Context, Header, IdleStrategy};
 
 const CHANNEL: &str = "aeron:ipc";
@@ -16,7 +18,16 @@ const MESSAGES: u64 = 10;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let aeron = Aeron::connect(Context::new()?)?;
+    // With a media driver, and recordings that are deleted at the end.
+    let server = match env::var_os("AERON_DIR") {
+        Some(_) => None,
+        None => Some(ArchiveServer::launch_embedded()?),
+    };
+    let mut context = Context::new()?;
+    if let Some(server) = &server {
+        context.set_dir(server.aeron_dir())?;
+    }
+    let aeron = Aeron::connect(context)?;
     let mut context = ArchiveContext::new()?;
     // An archive on another machine has a channel such as `aeron:udp?endpoint=HOST:8010`.
     context.set_control_request_channel("aeron:ipc")?.set_control_response_channel("aeron:ipc")?;

@@ -1,16 +1,18 @@
 //! Joins a live stream late, without missing its earlier messages.
 //!
 //! A `ReplayMerge` replays a recording until the replay has caught up with the live stream. Then the subscription
-//! receives the live stream, without a message lost or repeated. Needs an archive, such as Java's:
-//! `just run-archive-java`. The environment variable `AERON_DIR` names the directory of its media driver.
+//! receives the live stream, without a message lost or repeated. Runs an archive of its own, unless the
+//! environment variable `AERON_DIR` names the directory of another archive's media driver.
 
 use std::cell::Cell;
+use std::env;
 use std::error::Error;
 use std::net::UdpSocket;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rusteron_archive::{Archive, ArchiveContext, ReplayMerge};
+use rusteron_archive_server::ArchiveServer;
 use rusteron_client::{Aeron, Backoff, Context, Header, IdleStrategy, WaitError};
 
 const STREAM_ID: i32 = 1001;
@@ -22,7 +24,16 @@ const INTERVAL: Duration = Duration::from_millis(1);
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let aeron = Aeron::connect(Context::new()?)?;
+    // With a media driver, and recordings that are deleted at the end.
+    let server = match env::var_os("AERON_DIR") {
+        Some(_) => None,
+        None => Some(ArchiveServer::launch_embedded()?),
+    };
+    let mut context = Context::new()?;
+    if let Some(server) = &server {
+        context.set_dir(server.aeron_dir())?;
+    }
+    let aeron = Aeron::connect(context)?;
     let mut context = ArchiveContext::new()?;
     context.set_control_request_channel("aeron:ipc")?.set_control_response_channel("aeron:ipc")?;
     let archive = Archive::connect(&aeron, context)?;

@@ -1,4 +1,4 @@
-//! The programs that use an archive, with Java's.
+//! The programs that use an archive: their own, or that of a media driver which runs already.
 
 use std::process::Command;
 
@@ -10,46 +10,61 @@ use rusteron_test_support::{command, run, succeed};
 
 use crate::assert_in_order;
 
-/// A program with an archive. Its timeouts are long, so that a slow driver or archive is not taken
-/// for dead.
-fn with_archive(server: &ArchiveProcess, path: &str, arguments: &[&str]) -> Command {
+/// Programs that start an archive of their own, and lines of their output.
+const PROGRAMS: [(&str, &[&str]); 3] = [
+    (
+        env!("CARGO_BIN_EXE_record_and_replay"),
+        &[
+            "Recording 0 has 10 messages, up to position 640",
+            "Replayed \"Hello 1\", position 64",
+            "Replayed \"Hello 10\", position 640",
+        ],
+    ),
+    (
+        env!("CARGO_BIN_EXE_replay_merge"),
+        &["Merged after ", "Received 1000 messages, none lost or repeated"],
+    ),
+    (
+        env!("CARGO_BIN_EXE_persistent_subscription"),
+        &[
+            "Received \"early\"",
+            "LiveJoined",
+            "Received \"live\"",
+            "LiveLeft",
+            "Received \"late\"",
+            "LiveJoined",
+        ],
+    ),
+];
+
+/// A program whose timeouts are long, so that a slow driver or archive is not taken for dead.
+fn patient(path: &str, arguments: &[&str]) -> Command {
     let mut command = command(path, arguments);
-    command.env("AERON_DIR", server.aeron_dir());
     command.env("AERON_ARCHIVE_MESSAGE_TIMEOUT", "60s").env("AERON_DRIVER_TIMEOUT", "60000");
     command
 }
 
+/// A program with the archive of a driver.
+fn with_archive(server: &ArchiveProcess, path: &str, arguments: &[&str]) -> Command {
+    let mut command = patient(path, arguments);
+    command.env("AERON_DIR", server.aeron_dir());
+    command
+}
+
 #[test]
-fn recordings_are_replayed_merged_and_continued() {
+fn programs_run_archives_of_their_own() {
+    for (path, expected) in PROGRAMS {
+        assert_in_order(&succeed(patient(path, &[])), expected);
+    }
+}
+
+#[test]
+fn programs_use_archive_of_named_driver() {
     let server = ArchiveProcess::launch();
-    let programs: [(_, &[_]); 3] = [
-        (
-            env!("CARGO_BIN_EXE_record_and_replay"),
-            &[
-                "Recording 0 has 10 messages, up to position 640",
-                "Replayed \"Hello 1\", position 64",
-                "Replayed \"Hello 10\", position 640",
-            ],
-        ),
-        (
-            env!("CARGO_BIN_EXE_replay_merge"),
-            &["Merged after ", "Received 1000 messages, none lost or repeated"],
-        ),
-        (
-            env!("CARGO_BIN_EXE_persistent_subscription"),
-            &[
-                "Received \"early\"",
-                "LiveJoined",
-                "Received \"live\"",
-                "LiveLeft",
-                "Received \"late\"",
-                "LiveJoined",
-            ],
-        ),
-    ];
-    for (path, expected) in programs {
+    for (path, expected) in PROGRAMS {
         assert_in_order(&succeed(with_archive(&server, path, &[])), expected);
     }
+    assert_eq!(server.connect().recordings().count(), PROGRAMS.len());
 }
 
 #[test]
