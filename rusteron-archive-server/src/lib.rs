@@ -1,7 +1,70 @@
 //! An Aeron archive without a JVM: records streams to files, and replays them.
 //!
-//! It speaks the control protocol of Aeron 1.54.0's `Archive` and keeps the same files, so the clients of Java, C and Rust
-//! take it for Java's, and a directory goes back and forth between both.
+//! [`ArchiveServer`] speaks the control protocol of Aeron 1.54.0's `Archive` and keeps the same files. Clients in Java, C and
+//! Rust use it as they use Java's, and a directory goes back and forth between both. It needs a media driver, in another
+//! process or in its own. `rusteron_archive` is the client:
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::time::{Duration, Instant};
+//!
+//! use rusteron_archive::{Archive, ArchiveContext};
+//! use rusteron_archive_server::ArchiveServer;
+//! use rusteron_client::{Aeron, Context};
+//!
+//! let server = ArchiveServer::launch_embedded()?;
+//! let mut context = Context::new()?;
+//! context.set_dir(server.aeron_dir())?;
+//! let aeron = Aeron::connect(context)?;
+//! let mut context = ArchiveContext::new()?;
+//! context
+//!     .set_control_request_channel(server.control_channel())?
+//!     .set_control_response_channel("aeron:ipc")?;
+//! let archive = Archive::connect(&aeron, context)?;
+//!
+//! let timeout = Duration::from_secs(10);
+//! let (mut publication, recording_id) =
+//!     archive.add_recorded_exclusive_publication("aeron:ipc", 1001)?;
+//! let position = publication.offer_until(b"hello", Instant::now() + timeout)?;
+//! archive.await_recorded(recording_id, position, timeout)?;
+//! assert!(server.archive_dir().join(format!("{recording_id}-0.rec")).exists());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Features
+//! - `binary`, on by default: the programs `archive`, for a media driver that runs already, and `archiving_media_driver`, which
+//!   brings one. Includes `driver`.
+//! - `driver`: [`launch_embedded`](ArchiveServer::launch_embedded) and
+//!   [`launch_with_driver`](ArchiveServer::launch_with_driver), with a media driver in this process.
+//!
+//! # Requests that are refused
+//! The server records, replays and lists. It refuses requests to replicate a recording, to truncate, purge, detach, attach or
+//! migrate one, and to update its channel: the client gets an error with Aeron's code for a generic one (0).
+//!
+//! # Threads
+//! [`ArchiveThreadingMode`] chooses three threads, one, or none. Nothing that an application calls waits for a recording or a
+//! replay. The [`Authenticator`] and the [`Authorisation`] of an application run on the server's conductor.
+//!
+//! # Allocation and blocking
+//! A recording writes each block from the publisher's log buffer to the file, without a copy unless there is a checksum, and
+//! then moves its position. A replay reads into a buffer that all replays of the server share. Neither allocates, but for a
+//! new segment file. Requests of clients do.
+//!
+//! Reads, writes and syncs of files block the thread that does them: a slow disk holds up all recordings, or all replays, and
+//! with one thread both. A recording that is behind holds up its publisher, as a slow subscriber does.
+//!
+//! # What survives
+//! A recorded position that a client has seen survives the end of the process, by whatever signal. It survives a failure of
+//! the machine, too, at [`file_sync_level`](ArchiveServerContext::set_file_sync_level) 1 or 2. The next server of the
+//! directory finds where recordings end, and clients can extend them.
+//!
+//! # Errors
+//! Operations of the server return a [`ServerError`] with its kind. A failed request is an error of the client that sent it.
+//! What fails later, such as a recording on a full disk, is a warning of the crate `log`, an entry in the error log of the mark
+//! file, and counted by the counter of type 101.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod authenticators;
 mod catalog;

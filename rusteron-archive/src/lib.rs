@@ -1,9 +1,9 @@
 //! Aeron's archive client for Rust: records streams, and replays them later.
 //!
-//! [`Archive`] is a session with an archive, such as Aeron's Java `ArchivingMediaDriver`, which
-//! `just run-archive-java` starts in a checkout of the source. A session needs a client of
-//! `rusteron-client`, and uses that crate's types. A [`Publication`](rusteron_client::Publication)
-//! is recorded, and a [`Subscription`](rusteron_client::Subscription) receives the replay.
+//! [`Archive`] is a session with an archive: `ArchiveServer` or a program of `rusteron-archive-server`,
+//! or Aeron's in Java. A session needs a client of `rusteron-client`, and uses that crate's types. A
+//! [`Publication`](rusteron_client::Publication) is recorded, and a
+//! [`Subscription`](rusteron_client::Subscription) receives the replay.
 //!
 //! # Threads
 //! Threads can share an [`Archive`]; one request is under way at a time. There are no threads

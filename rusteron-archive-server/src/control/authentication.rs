@@ -18,6 +18,9 @@ pub enum Authentication {
 /// The archive's conductor calls it, so no method may block. A session that panics an authenticator ends; the others go
 /// on. A session that is not decided when the connect timeout has passed ends, too.
 ///
+/// A session id is unique in a server. Credentials are bytes of the network, as long as the client likes within a message of
+/// its control stream. `now_ms` is the time in milliseconds since 1970.
+///
 /// By default everybody may connect: [`AcceptAll`].
 pub trait Authenticator: Send {
     /// A client asks for a session, with credentials that may be empty.

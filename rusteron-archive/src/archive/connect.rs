@@ -151,15 +151,17 @@ impl AsyncArchiveConnect {
             ArchiveErrorKind::Timeout => {
                 let Self { request_channel: request, response_channel: response, .. } = self;
                 let stream = context.control_request_stream_id();
-                let driver = if request.starts_with("aeron:ipc") {
-                    format!(" on the media driver in {}", self.aeron.context().dir().display())
+                let dir = self.aeron.context().dir().display().to_string();
+                let (driver, program) = if request.starts_with("aeron:ipc") {
+                    let driver = format!(" on the media driver in {dir}");
+                    (driver, format!("archive --ipc-only --dir {dir}"))
                 } else {
-                    String::new()
+                    (String::new(), format!("archiving_media_driver --control-channel '{request}'"))
                 };
                 let text = format!(
-                    "no archive answered at {request}, stream {stream},{driver} within {:.1?}. If none runs, start one: \
-                     `just run-archive-java` starts Java's at aeron:udp?endpoint=localhost:8010. If one runs, compare \
-                     its control channel with this one; its answers have to reach {response}",
+                    "no archive answered at {request}, stream {stream},{driver} within {:.1?}. If none runs, start one, such \
+                     as `{program}` of rusteron-archive-server. If one runs, compare its control channel with this one; \
+                     its answers have to reach {response}",
                     context.message_timeout()
                 );
                 error.saying(text)

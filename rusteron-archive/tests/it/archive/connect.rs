@@ -362,7 +362,8 @@ fn silent_archive_is_timeout() {
     let dir = driver.aeron_dir().display();
     let tried = format!("aeron:ipc, stream 10, on the media driver in {dir} within 100.0ms. ");
     assert!(error.message().contains(&tried), "{error}");
-    assert!(error.message().contains("just run-archive-java"), "{error}");
+    let helps = format!("`archive --ipc-only --dir {dir}`");
+    assert!(error.message().contains(&helps), "{error}");
 }
 
 /// Connects to an impostor of an archive, and returns the error that its answer causes.
