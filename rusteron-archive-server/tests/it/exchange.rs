@@ -2,31 +2,11 @@
 
 use std::path::Path;
 
-use rusteron_archive::{Archive, SourceLocation};
 use rusteron_archive_server::Checksum;
-use rusteron_test_support::archive::{
-    ArchiveProcess, Options, STREAM, await_recording, offer_numbered, record, replay_all,
-};
-use rusteron_test_support::{DEADLINE, command, has_java, java_run, run};
+use rusteron_test_support::archive::{ArchiveProcess, Options, record};
+use rusteron_test_support::{command, has_java, java_run, run};
 
-use crate::support::{Fixture, await_stop, recorded};
-
-/// Continues a stopped recording up to so many messages, and stops it again.
-fn extend(archive: &Archive, recording_id: i64, numbers: std::ops::Range<u64>) {
-    let descriptor = archive.recording(recording_id).expect("an answer").expect("a recording");
-    let channel = descriptor.continuation("aeron:ipc").expect("a channel").expect("an end");
-    let mut publication =
-        archive.aeron().add_exclusive_publication(channel, STREAM).expect("a publication");
-    archive
-        .extend_recording(recording_id, "aeron:ipc", STREAM, SourceLocation::Local, true)
-        .expect("a subscription");
-    assert_eq!(await_recording(archive, publication.session_id()), recording_id);
-    let end = offer_numbered(&mut publication, numbers.clone());
-    archive.await_recorded(recording_id, end, DEADLINE).expect("a recording");
-    drop(publication);
-    assert_eq!(await_stop(archive, recording_id), end);
-    assert_eq!(replay_all(archive, recording_id, recorded()), (0..numbers.end).collect::<Vec<_>>());
-}
+use crate::support::{Fixture, await_stop, extend};
 
 /// Lets Java's tool verify everything in a directory.
 fn verify(dir: &Path, arguments: &[&str]) {

@@ -1,15 +1,15 @@
 //! Starts and ends of servers.
 
-use rusteron_archive::{Archive, ReplayParams, SourceLocation};
+use rusteron_archive::{Archive, ReplayParams};
 use rusteron_archive_server::{
     ArchiveServer, ArchiveServerContext, ArchiveThreadingMode, ServerErrorKind,
 };
 use rusteron_client::{Aeron, Context, ErrorKind};
 use rusteron_media_driver::MediaDriver;
-use rusteron_test_support::archive::{STREAM, await_recording, offer_numbered, record, replay_all};
-use rusteron_test_support::{DEADLINE, await_that};
+use rusteron_test_support::archive::{record, replay_all};
+use rusteron_test_support::await_that;
 
-use crate::support::{Fixture, Turns, await_stop, ipc_context, recorded};
+use crate::support::{Fixture, Turns, await_stop, extend, ipc_context, recorded};
 
 /// Types of the counters of errors, recordings and replays.
 const ERRORS: i32 = 101;
@@ -89,18 +89,7 @@ fn dropped_server_has_stop_positions() {
     assert_eq!(archive.stop_position(recording_id).expect("an answer"), Some(position));
     assert_eq!(replay_all(&archive, recording_id, recorded()), (0..1000).collect::<Vec<_>>());
 
-    // And can be extended.
-    let descriptor = archive.recording(recording_id).expect("an answer").expect("a recording");
-    let channel = descriptor.continuation("aeron:ipc").expect("a channel").expect("an end");
-    let mut publication =
-        archive.aeron().add_exclusive_publication(channel, STREAM).expect("a publication");
-    archive
-        .extend_recording(recording_id, "aeron:ipc", STREAM, SourceLocation::Local, false)
-        .expect("a subscription");
-    assert_eq!(await_recording(&archive, publication.session_id()), recording_id);
-    let end = offer_numbered(&mut publication, 1000..1100);
-    archive.await_recorded(recording_id, end, DEADLINE).expect("a recording");
-    assert_eq!(replay_all(&archive, recording_id, recorded()), (0..1100).collect::<Vec<_>>());
+    extend(&archive, recording_id, 1000..1100);
 }
 
 #[test]
@@ -130,57 +119,41 @@ fn archive_id_in_use_is_refused() {
 }
 
 #[test]
-fn end_of_driver_ends_server() {
-    let dir = tempfile::tempdir().expect("a directory");
+fn recordings_survive_end_of_driver() {
     for mode in [ArchiveThreadingMode::Shared, ArchiveThreadingMode::Dedicated] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let launch = |driver: &MediaDriver| {
+            let mut context = ArchiveServerContext::new();
+            context
+                .set_aeron_dir(driver.aeron_dir())
+                .and_then(|context| context.set_archive_dir(dir.path()))
+                .and_then(|context| context.set_control_channel_enabled(false))
+                .and_then(|context| context.set_threading_mode(mode))
+                .expect("settings");
+            ArchiveServer::launch(context).expect("a server")
+        };
+        let connect = |driver: &MediaDriver| {
+            let aeron = rusteron_test_support::connect(driver);
+            Archive::connect(&aeron, ipc_context()).expect("a session")
+        };
         let driver = MediaDriver::launch_embedded().expect("a driver");
-        let mut context = ArchiveServerContext::new();
-        context
-            .set_aeron_dir(driver.aeron_dir())
-            .and_then(|context| context.set_archive_dir(dir.path()))
-            .and_then(|context| context.set_control_channel_enabled(false))
-            .and_then(|context| context.set_threading_mode(mode))
-            .expect("settings");
-        let server = ArchiveServer::launch(context).expect("a server");
+        let server = launch(&driver);
+        let archive = connect(&driver);
+        let (publication, recording_id, position) = record(&archive, 1000);
         assert!(!server.has_ended());
         driver.close().expect("a good end");
         await_that("the end of the server", || server.has_ended());
+        drop((publication, archive));
         let error = server.close().expect_err("the driver has ended");
         let expected = [ErrorKind::DriverTimeout, ErrorKind::ClientClosed];
         assert!(expected.map(ServerErrorKind::Client).contains(&error.kind()), "{error:?}");
+
+        let driver = MediaDriver::launch_embedded().expect("a driver");
+        let _server = launch(&driver);
+        let archive = connect(&driver);
+        assert_eq!(archive.stop_position(recording_id).expect("an answer"), Some(position));
+        assert_eq!(replay_all(&archive, recording_id, recorded()), (0..1000).collect::<Vec<_>>());
     }
-}
-
-#[test]
-fn recordings_survive_end_of_driver() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let launch = |driver: &MediaDriver| {
-        let mut context = ArchiveServerContext::new();
-        context
-            .set_aeron_dir(driver.aeron_dir())
-            .and_then(|context| context.set_archive_dir(dir.path()))
-            .and_then(|context| context.set_control_channel_enabled(false))
-            .expect("settings");
-        ArchiveServer::launch(context).expect("a server")
-    };
-    let connect = |driver: &MediaDriver| {
-        Archive::connect(&rusteron_test_support::connect(driver), ipc_context()).expect("a session")
-    };
-    let driver = MediaDriver::launch_embedded().expect("a driver");
-    let server = launch(&driver);
-    let archive = connect(&driver);
-    let (publication, recording_id, position) = record(&archive, 1000);
-    driver.close().expect("a good end");
-    await_that("the end of the server", || server.has_ended());
-    drop((publication, archive));
-    let error = server.close().expect_err("the driver has ended");
-    assert!(matches!(error.kind(), ServerErrorKind::Client(_)), "{error:?}");
-
-    let driver = MediaDriver::launch_embedded().expect("a driver");
-    let _server = launch(&driver);
-    let archive = connect(&driver);
-    assert_eq!(archive.stop_position(recording_id).expect("an answer"), Some(position));
-    assert_eq!(replay_all(&archive, recording_id, recorded()), (0..1000).collect::<Vec<_>>());
 }
 
 #[cfg(target_os = "linux")]

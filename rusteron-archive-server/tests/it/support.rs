@@ -1,14 +1,16 @@
 //! Servers on media drivers of this process, and sessions with them.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::JoinHandle;
 
-use rusteron_archive::{Archive, ArchiveContext, ReplayLength, ReplayParams};
+use rusteron_archive::{Archive, ArchiveContext, ReplayLength, ReplayParams, SourceLocation};
 use rusteron_archive_server::{ArchiveServer, ArchiveServerContext, ArchiveThreadingMode, Result};
 use rusteron_client::Aeron;
 use rusteron_media_driver::MediaDriver;
+use rusteron_test_support::archive::{STREAM, await_recording, offer_numbered, replay_all};
 use rusteron_test_support::{DEADLINE, await_that};
 use tempfile::TempDir;
 
@@ -119,6 +121,23 @@ pub(crate) fn await_stop(archive: &Archive, recording_id: i64) -> i64 {
     let stop = || archive.stop_position(recording_id).expect("an answer");
     await_that("the stop position", || stop().is_some());
     stop().expect("a position")
+}
+
+/// Continues a stopped recording up to so many messages, and stops it again.
+pub(crate) fn extend(archive: &Archive, recording_id: i64, numbers: Range<u64>) {
+    let descriptor = archive.recording(recording_id).expect("an answer").expect("a recording");
+    let channel = descriptor.continuation("aeron:ipc").expect("a channel").expect("an end");
+    let mut publication =
+        archive.aeron().add_exclusive_publication(channel, STREAM).expect("a publication");
+    archive
+        .extend_recording(recording_id, "aeron:ipc", STREAM, SourceLocation::Local, true)
+        .expect("a subscription");
+    assert_eq!(await_recording(archive, publication.session_id()), recording_id);
+    let end = offer_numbered(&mut publication, numbers.clone());
+    archive.await_recorded(recording_id, end, DEADLINE).expect("a recording");
+    drop(publication);
+    assert_eq!(await_stop(archive, recording_id), end);
+    assert_eq!(replay_all(archive, recording_id, recorded()), (0..numbers.end).collect::<Vec<_>>());
 }
 
 const TURNING: u8 = 0;
