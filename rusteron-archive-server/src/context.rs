@@ -181,7 +181,9 @@ impl ArchiveServerContext {
         }
         if self.control_channel_enabled() && self.control_channel().is_empty() {
             problems.push(
-                "control_channel (AERON_ARCHIVE_CONTROL_CHANNEL): is not set, and control_channel_enabled is true"
+                "control_channel (AERON_ARCHIVE_CONTROL_CHANNEL): is not set; set it, such as to \
+                 aeron:udp?endpoint=localhost:8010, or set control_channel_enabled \
+                 (AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED) to false for requests over IPC only"
                     .to_owned(),
             );
         }

@@ -11,6 +11,24 @@ pub(crate) const SUBSCRIPTION: i32 = 54_002;
 /// Rusteron's driver: a further client of a shared publication, whose registration id is the reference.
 pub(crate) const SHARED_PUBLICATION: i32 = 54_003;
 
+/// The counters of archives, as Java's `AeronCounters` numbers them.
+const ARCHIVE: [(&str, i32); 14] = [
+    ("archive-recording-pos", 100),
+    ("archive-errors", 101),
+    ("archive-control-sessions", 102),
+    ("archive-max-cycle-time", 103),
+    ("archive-slow-cycles", 104),
+    ("archive-max-write-time", 105),
+    ("archive-written-bytes", 106),
+    ("archive-write-time", 107),
+    ("archive-max-read-time", 108),
+    ("archive-read-bytes", 109),
+    ("archive-read-time", 110),
+    ("archive-recording-sessions", 111),
+    ("archive-replay-sessions", 112),
+    ("archive-control-session", 113),
+];
+
 /// The counters of Aeron Cluster that this program reads or names, as Java's `AeronCounters` numbers them.
 const CLUSTER: [(&str, i32); 23] = [
     ("cluster-state", 200),
@@ -42,7 +60,8 @@ const CLUSTER: [(&str, i32); 23] = [
 pub(crate) fn all() -> impl Iterator<Item = (&'static str, i32)> {
     let positions = PositionKind::ALL.iter().map(|kind| (kind.name(), kind.type_id()));
     let rusteron = [("subscription", SUBSCRIPTION), ("pub-shared", SHARED_PUBLICATION)];
-    std::iter::once(("system", SYSTEM)).chain(positions).chain(rusteron).chain(CLUSTER)
+    let system = std::iter::once(("system", SYSTEM));
+    system.chain(positions).chain(rusteron).chain(ARCHIVE).chain(CLUSTER)
 }
 
 /// Returns the name of a type, if it has one.

@@ -70,7 +70,20 @@ impl Metrics {
 
     /// Adds a gauge's sample in seconds.
     pub(crate) fn seconds(&mut self, name: &str, help: &str, labels: &Labels, seconds: f64) {
-        self.add_text(name, help, Kind::Gauge, labels, seconds.to_string());
+        self.add_seconds(name, help, Kind::Gauge, labels, seconds);
+    }
+
+    /// Adds a sample of either kind in seconds.
+    pub(crate) fn add_seconds(
+        &mut self,
+        name: &str,
+        help: &str,
+        kind: Kind,
+        labels: &Labels,
+        seconds: f64,
+    ) {
+        let seconds = if kind == Kind::Counter { seconds.max(0.0) } else { seconds };
+        self.add_text(name, help, kind, labels, seconds.to_string());
     }
 
     /// Adds a sample, unless the metric has a sample with these labels.

@@ -95,22 +95,32 @@ fn counters(metrics: &mut Metrics, cnc: &CncFile, clients: &Clients) {
 }
 
 fn system_counter(metrics: &mut Metrics, counter: &CounterSnapshot) {
-    const NANOS_PER_SECOND: f64 = 1e9;
     let Some(system) = SystemCounter::from_id(counter.id) else { return };
-    let help = system.to_string();
-    let labels = Labels::new();
-    match system_metric(system) {
-        Some((name, _)) if name.ends_with("_seconds") => {
-            let seconds = counter.value as f64 / NANOS_PER_SECOND;
-            metrics.seconds(name, help.trim_end_matches(" in ns"), &labels, seconds);
-        }
-        Some((name, kind)) => metrics.add(name, &help, kind, &labels, counter.value),
-        None => {}
+    if let Some((name, kind)) = system_metric(system) {
+        let help = system.to_string();
+        let help = help.trim_end_matches(" in ns");
+        add_counter(metrics, name, help, kind, &Labels::new(), counter.value);
     }
 }
 
-/// Returns the metric of a system counter, whose values are nanoseconds if the metric's are seconds. `None` if the counter
-/// counts nothing.
+/// Adds a sample of a counter, whose value is nanoseconds if the metric's are seconds.
+fn add_counter(
+    metrics: &mut Metrics,
+    name: &str,
+    help: &str,
+    kind: Kind,
+    labels: &Labels,
+    value: i64,
+) {
+    const NANOS_PER_SECOND: f64 = 1e9;
+    if name.ends_with("_seconds") {
+        metrics.add_seconds(name, help, kind, labels, value as f64 / NANOS_PER_SECOND);
+    } else {
+        metrics.add(name, help, kind, labels, value);
+    }
+}
+
+/// Returns the metric of a system counter. `None` if the counter counts nothing.
 fn system_metric(counter: SystemCounter) -> Option<(&'static str, Kind)> {
     use Kind::{Counter, Gauge};
     use SystemCounter as C;
@@ -164,7 +174,7 @@ fn system_metric(counter: SystemCounter) -> Option<(&'static str, Kind)> {
 }
 
 /// Types of counters with a metric of their own: the type's id in Aeron, the metric, and its help.
-const COUNTER_TYPES: [(i32, &str, Kind, &str); 9] = [
+const COUNTER_TYPES: [(i32, &str, Kind, &str); 19] = [
     (6, "aeron_send_channel_status", Kind::Gauge, "1 active, 0 starting, 2 closing, -1 failed"),
     (7, "aeron_receive_channel_status", Kind::Gauge, "1 active, 0 starting, 2 closing, -1 failed"),
     (15, "aeron_name_resolver_neighbors", Kind::Gauge, "Drivers that the name resolver knows"),
@@ -174,6 +184,51 @@ const COUNTER_TYPES: [(i32, &str, Kind, &str); 9] = [
     (100, "aeron_archive_recording_position_bytes", Kind::Counter, "Position of a recording"),
     (101, "aeron_archive_errors", Kind::Counter, "Errors of an archive"),
     (102, "aeron_archive_control_sessions", Kind::Gauge, "Control sessions of an archive"),
+    (
+        103,
+        "aeron_archive_max_cycle_time_seconds",
+        Kind::Gauge,
+        "Longest duty cycle of an agent of an archive",
+    ),
+    (
+        104,
+        "aeron_archive_cycle_time_exceeded",
+        Kind::Counter,
+        "Duty cycles of an archive's agent beyond its threshold",
+    ),
+    (
+        105,
+        "aeron_archive_max_write_time_seconds",
+        Kind::Gauge,
+        "Longest write of an archive's recorder",
+    ),
+    (
+        106,
+        "aeron_archive_written_bytes",
+        Kind::Counter,
+        "Bytes that an archive's recorder has written",
+    ),
+    (
+        107,
+        "aeron_archive_write_time_seconds",
+        Kind::Counter,
+        "Time that an archive's recorder has spent in writes",
+    ),
+    (
+        108,
+        "aeron_archive_max_read_time_seconds",
+        Kind::Gauge,
+        "Longest read of an archive's replayer",
+    ),
+    (109, "aeron_archive_read_bytes", Kind::Counter, "Bytes that an archive's replayer has read"),
+    (
+        110,
+        "aeron_archive_read_time_seconds",
+        Kind::Counter,
+        "Time that an archive's replayer has spent in reads",
+    ),
+    (111, "aeron_archive_recording_sessions", Kind::Gauge, "Recordings that are active"),
+    (112, "aeron_archive_replay_sessions", Kind::Gauge, "Replays that are active"),
 ];
 
 fn other_counter(metrics: &mut Metrics, clients: &Clients, counter: &CounterSnapshot) {
@@ -183,7 +238,9 @@ fn other_counter(metrics: &mut Metrics, clients: &Clients, counter: &CounterSnap
     labels.push(("registration_id", counter.registration_id.to_string()));
     labels.push(("label", counter.label.clone()));
     match COUNTER_TYPES.iter().find(|(id, ..)| *id == counter.type_id) {
-        Some((_, name, kind, help)) => metrics.add(name, help, *kind, &labels, counter.value),
+        Some((_, name, kind, help)) => {
+            add_counter(metrics, name, help, *kind, &labels, counter.value);
+        }
         None => {
             labels.insert(0, ("type_id", counter.type_id.to_string()));
             let help = "Counter of a type without a metric of its own";

@@ -1,4 +1,4 @@
-//! `rusteron archive`, with Java's archive.
+//! `rusteron archive`, with Java's archive or ours.
 
 use std::process::{Command, Stdio};
 
@@ -6,7 +6,10 @@ use rusteron_test_support::archive::{ArchiveProcess, STREAM, record};
 use rusteron_test_support::{ChildProcess, has_java, java_run, memory_dir};
 use serde_json::Value;
 
-use crate::support::{Running, await_that, free_port, launch, offer, run, rusteron, text_of};
+use crate::support::{
+    Running, array, await_some, await_that, free_port, json, launch, offer, run, rusteron, text,
+    text_of,
+};
 
 #[cfg(unix)]
 mod verify;
@@ -109,6 +112,38 @@ fn lists_counts_and_describes() {
     assert!(text.lines().any(|line| line == format!("Length          {position} bytes")), "{text}");
     for command in ["describe", "verify", "tail"] {
         assert_fails(archive(&server, &[command, "4711"]), "4711");
+    }
+}
+
+#[test]
+fn counters_have_names_and_metrics() {
+    let server = ArchiveProcess::launch();
+    let session = server.connect();
+    let (_publication, _, position) = record(&session, 10);
+    let dir = server.aeron_dir();
+    let stat = |type_name: &str| {
+        let stat = json(&dir, &["--driver-timeout", "60s", "stat", "--type", type_name]);
+        array(&stat, "counters").iter().map(|it| it["value"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(stat("archive-recording-pos"), [position]);
+    assert_eq!(stat("archive-recording-sessions"), [1]);
+    let values = |metrics: &str, name: &str| -> Vec<f64> {
+        let samples = metrics.lines().filter(|line| line.starts_with(&format!("{name}{{")));
+        let value = |line: &str| line.rsplit(' ').next()?.parse().ok();
+        samples.filter_map(value).collect()
+    };
+    // Bytes and times are counted after the position has moved.
+    let metrics = await_some("the bytes", || {
+        let metrics = text(&dir, &["--driver-timeout", "60s", "stat", "--openmetrics"]);
+        let written = values(&metrics, "aeron_archive_written_bytes_total");
+        (written == [position as f64]).then_some(metrics)
+    });
+    let value = |name| values(&metrics, name);
+    assert_eq!(value("aeron_archive_recording_position_bytes_total"), [position as f64]);
+    assert_eq!(value("aeron_archive_recording_sessions"), [1.0]);
+    // A nanosecond would be 1, and a write takes more than 1000 of them.
+    for name in ["aeron_archive_write_time_seconds_total", "aeron_archive_max_write_time_seconds"] {
+        assert!(value(name).iter().any(|&it| it > 0.0 && it < 1000.0), "{name} in {metrics}");
     }
 }
 
