@@ -40,7 +40,7 @@
 //!
 //! # Requests that are refused
 //! The server records, replays and lists. It refuses requests to replicate a recording, to truncate, purge, detach, attach or
-//! migrate one, and to update its channel: the client gets an error with Aeron's code for a generic one (0).
+//! migrate one: the client gets an error with Aeron's code for a generic one (0).
 //!
 //! # Threads
 //! [`ArchiveThreadingMode`] chooses three threads, one, or none. Nothing that an application calls waits for a recording or a

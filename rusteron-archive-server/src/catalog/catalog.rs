@@ -189,7 +189,6 @@ impl Catalog {
     }
 
     /// Replaces the channels of a recording. Like Java's, its entry does not get shorter.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the request to update a channel"))]
     pub(crate) fn update_channel(
         &mut self,
         id: i64,

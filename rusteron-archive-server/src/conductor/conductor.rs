@@ -290,6 +290,9 @@ impl Conductor {
             | Command::MaxRecordedPosition(recording) => {
                 self.position(*recording, command).map(|position| Some(Answer::Ok(position)))
             }
+            Command::UpdateChannel { recording, channel } => {
+                self.update_channel(requester.session, *recording, channel).map(Some)
+            }
             Command::Unsupported(name) => {
                 Err(Failure::generic(format!("{name}: this archive does not support it yet")))
             }

@@ -34,7 +34,7 @@ struct OwnedFilter {
 pub(crate) type Listings = BTreeMap<SessionId, Listing>;
 
 impl Conductor {
-    fn check_listing(&self, session: SessionId) -> Result<(), Failure> {
+    pub(super) fn check_listing(&self, session: SessionId) -> Result<(), Failure> {
         if self.listings.contains_key(&session) {
             let text = "active listing already in progress";
             return Err(Failure::new(ErrorCode::ActiveListing, text));

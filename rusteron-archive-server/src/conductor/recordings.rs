@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::catalog::{CatalogError, Descriptor, NULL_POSITION, NewRecording};
+use crate::channel::Channel;
 use crate::conductor::conductor::Conductor;
 use crate::conductor::effect::{
     Clock, Effect, Failure, ImageDetails, Outside, Progress, RecordingId, RegistrationId, Sending,
-    StartRecording,
+    SessionId, StartRecording,
 };
 use crate::conductor::sessions::Requester;
-use crate::conductor::subscriptions::Purpose;
+use crate::conductor::subscriptions::{Purpose, refused_channel};
 use crate::control::responses::{Answer, SignalEvent};
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::messages::{RecordingProgress, RecordingStarted, RecordingStopped};
@@ -324,6 +325,24 @@ impl Conductor {
         } else {
             self.subscriptions.close_if_unused(active.subscription, out);
         }
+    }
+
+    /// Replaces the channel of a recording, unless the session lists recordings by their channels.
+    pub(super) fn update_channel(
+        &mut self,
+        session: SessionId,
+        recording: RecordingId,
+        channel: &str,
+    ) -> Result<Answer, Failure> {
+        self.check_listing(session)?;
+        if self.catalog.get(recording).is_none() {
+            return Ok(Answer::RecordingUnknown(recording));
+        }
+        let stripped = Channel::parse(channel).and_then(|channel| channel.stripped());
+        let stripped = stripped.map_err(refused_channel)?;
+        let updated = self.catalog.update_channel(recording, &stripped, channel);
+        updated.map_err(|error| catalog_failure(&error))?;
+        Ok(Answer::Ok(0))
     }
 
     pub(super) fn check_recording(&self, recording: RecordingId) -> Result<(), Failure> {

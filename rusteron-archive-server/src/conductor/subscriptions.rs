@@ -110,7 +110,7 @@ impl Subscriptions {
     }
 }
 
-fn refused_channel(error: ChannelError) -> Failure {
+pub(super) fn refused_channel(error: ChannelError) -> Failure {
     Failure::generic(error.to_string())
 }
 

@@ -78,6 +78,10 @@ pub(crate) enum Command<'a> {
     RecordingPosition(i64),
     StopPosition(i64),
     MaxRecordedPosition(i64),
+    UpdateChannel {
+        recording: i64,
+        channel: Cow<'a, str>,
+    },
     /// A request that this server does not carry out, by its name.
     Unsupported(&'static str),
 }
@@ -283,7 +287,11 @@ pub(crate) fn decode(message: &[u8]) -> Result<Request<'_>, String> {
         Message::ReplicateRequest2(m) => unsupported!(m, "replicate"),
         Message::TaggedReplicateRequest(m) => unsupported!(m, "tagged replicate"),
         Message::StopReplicationRequest(m) => unsupported!(m, "stop replication"),
-        Message::UpdateChannelRequest(m) => unsupported!(m, "update channel"),
+        Message::UpdateChannelRequest(m) => {
+            let command =
+                Command::UpdateChannel { recording: m.recording_id, channel: text(m.channel) };
+            command!(m, command)
+        }
         // Of a server.
         _ => Request::Unknown,
     })

@@ -1,6 +1,4 @@
-//! Messages to a client, and those that wait until they can be sent.
-
-use std::collections::VecDeque;
+//! Messages to a client.
 
 use crate::control::SessionId;
 use crate::protocol::PROTOCOL_VERSION;
@@ -14,9 +12,6 @@ use crate::protocol::signal::Signal;
 
 /// The greatest length of a text in bytes. The shortest terms of a response channel, 64 KiB, carry messages of 8 KiB.
 const MAX_TEXT_LENGTH: usize = 8000;
-
-/// The most messages that wait for a client. The requests of a client that does not read its answers would fill the memory.
-const MAX_WAITING: usize = 64 * 1024;
 
 /// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,35 +147,6 @@ pub(crate) fn subscription_descriptor(
     .to_vec()
 }
 
-/// Messages that wait for a client, in order.
-#[derive(Debug, Default)]
-pub(crate) struct Waiting {
-    messages: VecDeque<Vec<u8>>,
-}
-
-impl Waiting {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.messages.is_empty()
-    }
-
-    /// Returns whether there was room.
-    pub(crate) fn push(&mut self, message: Vec<u8>) -> bool {
-        let has_room = self.messages.len() < MAX_WAITING;
-        if has_room {
-            self.messages.push_back(message);
-        }
-        has_room
-    }
-
-    pub(crate) fn first(&self) -> Option<&[u8]> {
-        self.messages.front().map(Vec::as_slice)
-    }
-
-    pub(crate) fn remove_first(&mut self) {
-        self.messages.pop_front();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,14 +166,5 @@ mod tests {
         assert_eq!(message[8..16], 7_i64.to_le_bytes());
         assert_eq!(message[16..24], 9_i64.to_le_bytes());
         assert_eq!(message[24..], [1, 2, 3]);
-    }
-
-    #[test]
-    fn waiting_messages_are_bounded() {
-        let mut waiting = Waiting::default();
-        for _ in 0..MAX_WAITING {
-            assert!(waiting.push(Vec::new()));
-        }
-        assert!(!waiting.push(Vec::new()));
     }
 }

@@ -6,12 +6,15 @@ use std::mem;
 use rusteron_core::panic::catch;
 
 use crate::control::authentication::{Authentication, Authenticator};
-use crate::control::responses::{Answer, Failure, Waiting, challenge, invalid_version, ping};
+use crate::control::responses::{Answer, Failure, challenge, invalid_version, ping};
 use crate::control::{Clock, ImageId, Responder, Sending, SessionId};
 use crate::protocol::error_code::ErrorCode;
 
 /// The pause between repetitions of an answer to a connect request.
 const RESEND_INTERVAL_NS: i64 = 200_000_000;
+
+/// The most messages that wait for a client. The requests of a client that does not read its answers would fill the memory.
+const MAX_WAITING: usize = 64 * 1024;
 
 /// The most requests that wait for one before them.
 const MAX_DEFERRED: usize = 4096;
@@ -101,7 +104,8 @@ pub(crate) struct ControlSession {
     /// When the session ends unless a message can be sent before.
     activity_deadline_ns: Option<i64>,
     ping_deadline_ns: i64,
-    waiting: Waiting,
+    /// Messages that wait for the client, in order.
+    waiting: VecDeque<Vec<u8>>,
     /// A request waits for the driver. Those behind it wait, too, so that answers come in order.
     pub(crate) is_deferring: bool,
     deferred: VecDeque<Vec<u8>>,
@@ -119,7 +123,7 @@ impl ControlSession {
             resend_deadline_ns: now.ns,
             activity_deadline_ns: Some(now.ns.saturating_add(settings.connect_timeout_ns)),
             ping_deadline_ns: now.ns.saturating_add(settings.liveness_check_interval_ns),
-            waiting: Waiting::default(),
+            waiting: VecDeque::new(),
             is_deferring: false,
             deferred: VecDeque::new(),
         }
@@ -226,9 +230,12 @@ impl ControlSession {
         responder: &mut R,
     ) {
         let outcome = self.try_send(&message, now, responder);
-        if outcome == Sending::BackPressured && !self.waiting.push(message) {
-            let text = "too many responses wait for a client that does not read them";
-            self.end(End::Failed(text.to_owned()));
+        if outcome == Sending::BackPressured {
+            if self.waiting.len() >= MAX_WAITING {
+                let text = "too many responses wait for a client that does not read them";
+                return self.end(End::Failed(text.to_owned()));
+            }
+            self.waiting.push_back(message);
         }
     }
 
@@ -424,10 +431,10 @@ impl ControlSession {
         }
         let mut waiting = mem::take(&mut self.waiting);
         while self.state == State::Active {
-            let Some(message) = waiting.first() else { break };
+            let Some(message) = waiting.front() else { break };
             match self.attempt(message, now, responder) {
                 // A message that is too long for this client's terms would wait for ever.
-                Sending::Sent | Sending::TooLong => waiting.remove_first(),
+                Sending::Sent | Sending::TooLong => _ = waiting.pop_front(),
                 _ => break,
             }
             work += 1;

@@ -29,5 +29,4 @@ pub const NOT_SUPPORTED: &[ArchiveRequest] = &[
     MigrateSegments,
     Replicate,
     StopReplication,
-    UpdateChannel,
 ];

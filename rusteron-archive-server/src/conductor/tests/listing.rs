@@ -6,7 +6,7 @@ use crate::protocol::messages::{
     CloseSessionRequest, FindLastMatchingRecordingRequest, ListRecordingRequest,
     ListRecordingSubscriptionsRequest, ListRecordingsForUriRequest, ListRecordingsRequest,
     MaxRecordedPositionRequest, RecordingPositionRequest, StartPositionRequest,
-    StopPositionRequest,
+    StopPositionRequest, UpdateChannelRequest,
 };
 
 const IPC: &str = "aeron:ipc";
@@ -264,4 +264,29 @@ fn positions_of_stopped_and_active_recordings() {
         }
         assert_eq!(harness.sent(), expected.map(|answer| format!("6: {answer}")));
     }
+}
+
+#[test]
+fn channel_is_updated_between_listings() {
+    let update = |recording, channel| {
+        request(UpdateChannelRequest::TEMPLATE_ID, &[5, recording], &[channel])
+    };
+    let mut harness = three_recordings();
+    harness.send(update(1, "aeron:ipc?alias=b|mtu=8k"));
+    harness.send(update(2, "udp"));
+    harness.send(update(3, IPC));
+    harness.send(list_for(0, 3, 10, "mtu"));
+    harness.send(update(2, IPC));
+    harness.tick();
+    assert_eq!(
+        harness.sent(),
+        [
+            "5: ok 0",
+            "5: error 0: Aeron URIs must start with 'aeron:', found: udp",
+            "5: unknown recording 3",
+            "5: error 1: active listing already in progress",
+            "6: descriptor 1 aeron:ipc?alias=b|mtu=8k",
+            "6: unknown recording 3",
+        ]
+    );
 }

@@ -5,7 +5,7 @@ use crate::protocol::messages::{
     ArchiveIdRequest, AttachSegmentsRequest, CloseSessionRequest, DeleteDetachedSegmentsRequest,
     DetachSegmentsRequest, LAYOUTS, MigrateSegmentsRequest, PurgeRecordingRequest,
     PurgeSegmentsRequest, ReplicateRequest, ReplicateRequest2, StopRecordingRequest,
-    StopReplicationRequest, TaggedReplicateRequest, TruncateRecordingRequest, UpdateChannelRequest,
+    StopReplicationRequest, TaggedReplicateRequest, TruncateRecordingRequest,
 };
 
 const IPC: &str = "aeron:ipc";
@@ -138,7 +138,6 @@ fn requests_of_the_second_half_are_refused_by_name() {
         (ReplicateRequest2::TEMPLATE_ID, "replicate"),
         (TaggedReplicateRequest::TEMPLATE_ID, "tagged replicate"),
         (StopReplicationRequest::TEMPLATE_ID, "stop replication"),
-        (UpdateChannelRequest::TEMPLATE_ID, "update channel"),
     ] {
         let layout = LAYOUTS.iter().find(|layout| layout.template_id == template_id);
         let layout = layout.expect("a message of the table");
