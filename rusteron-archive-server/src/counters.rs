@@ -13,11 +13,7 @@ const CONTROL_SESSIONS: i32 = 102;
 const MAX_CYCLE_TIME: i32 = 103;
 const SLOW_CYCLES: i32 = 104;
 const MAX_WRITE_TIME: i32 = 105;
-const WRITTEN_BYTES: i32 = 106;
-const WRITE_TIME: i32 = 107;
 const MAX_READ_TIME: i32 = 108;
-const READ_BYTES: i32 = 109;
-const READ_TIME: i32 = 110;
 const RECORDING_SESSIONS: i32 = 111;
 const REPLAY_SESSIONS: i32 = 112;
 const CONTROL_SESSION: i32 = 113;
@@ -98,52 +94,37 @@ impl ArchiveCounters {
         self.layout(REPLAY_SESSIONS, "Archive Replay Sessions")
     }
 
-    /// The longest cycle of an agent in nanoseconds. `mode` is the threading mode in capital letters.
-    pub(crate) fn max_cycle_time(self, agent: MeasuredAgent, mode: &str) -> CounterLayout {
-        let name = format!("{} max cycle time in ns: {mode}", agent.name());
-        self.layout(MAX_CYCLE_TIME, &name)
-    }
-
-    /// Cycles of an agent that took longer than a threshold. `mode` is the threading mode in capital letters.
-    pub(crate) fn slow_cycles(
+    /// The longest cycle of an agent in nanoseconds, and the number of cycles that took longer than a threshold. `mode` is
+    /// the threading mode in capital letters.
+    pub(crate) fn cycles(
         self,
         agent: MeasuredAgent,
         threshold: Duration,
         mode: &str,
-    ) -> CounterLayout {
+    ) -> [CounterLayout; 2] {
         let (agent, threshold) = (agent.name(), scan::format_duration(threshold));
-        let name = format!("{agent} work cycle time exceeded count: threshold={threshold} {mode}");
-        self.layout(SLOW_CYCLES, &name)
+        let max = format!("{agent} max cycle time in ns: {mode}");
+        let slow = format!("{agent} work cycle time exceeded count: threshold={threshold} {mode}");
+        [self.layout(MAX_CYCLE_TIME, &max), self.layout(SLOW_CYCLES, &slow)]
     }
 
-    /// The longest write of the recorder in nanoseconds.
-    pub(crate) fn max_write_time(self) -> CounterLayout {
-        self.layout(MAX_WRITE_TIME, "archive-recorder max write time in ns")
+    /// The longest write of the recorder in nanoseconds, the bytes and the time of all.
+    pub(crate) fn writes(self) -> [CounterLayout; 3] {
+        self.io(MAX_WRITE_TIME, "archive-recorder", "write")
     }
 
-    /// What the recorder has written, in bytes.
-    pub(crate) fn written_bytes(self) -> CounterLayout {
-        self.layout(WRITTEN_BYTES, "archive-recorder total write bytes")
+    /// The longest read of the replayer in nanoseconds, the bytes and the time of all.
+    pub(crate) fn reads(self) -> [CounterLayout; 3] {
+        self.io(MAX_READ_TIME, "archive-replayer", "read")
     }
 
-    /// The time of all writes of the recorder in nanoseconds.
-    pub(crate) fn write_time(self) -> CounterLayout {
-        self.layout(WRITE_TIME, "archive-recorder total write time in ns")
-    }
-
-    /// The longest read of the replayer in nanoseconds.
-    pub(crate) fn max_read_time(self) -> CounterLayout {
-        self.layout(MAX_READ_TIME, "archive-replayer max read time in ns")
-    }
-
-    /// What the replayer has read, in bytes.
-    pub(crate) fn read_bytes(self) -> CounterLayout {
-        self.layout(READ_BYTES, "archive-replayer total read bytes")
-    }
-
-    /// The time of all reads of the replayer in nanoseconds.
-    pub(crate) fn read_time(self) -> CounterLayout {
-        self.layout(READ_TIME, "archive-replayer total read time in ns")
+    /// Types follow each other.
+    fn io(self, max_time: i32, agent: &str, name: &str) -> [CounterLayout; 3] {
+        [
+            self.layout(max_time, &format!("{agent} max {name} time in ns")),
+            self.layout(max_time + 1, &format!("{agent} total {name} bytes")),
+            self.layout(max_time + 2, &format!("{agent} total {name} time in ns")),
+        ]
     }
 
     /// The position of a recording. The stripped channel and the source identity are cut to fit.
@@ -202,24 +183,17 @@ mod tests {
     #[test]
     fn key_is_archive_id() {
         let (conductor, recorder) = (MeasuredAgent::Conductor, MeasuredAgent::Recorder);
-        let layouts = [
-            COUNTERS.errors(),
-            COUNTERS.control_sessions(),
-            COUNTERS.max_cycle_time(conductor, "SHARED"),
-            COUNTERS.slow_cycles(recorder, Duration::from_millis(100), "DEDICATED"),
-            COUNTERS.max_write_time(),
-            COUNTERS.written_bytes(),
-            COUNTERS.write_time(),
-            COUNTERS.max_read_time(),
-            COUNTERS.read_bytes(),
-            COUNTERS.read_time(),
-            COUNTERS.recording_sessions(),
-            COUNTERS.replay_sessions(),
-        ];
+        let threshold = Duration::from_millis(100);
+        let [max_cycle, _] = COUNTERS.cycles(conductor, threshold, "SHARED");
+        let [_, slow_cycles] = COUNTERS.cycles(recorder, threshold, "DEDICATED");
+        let mut layouts = vec![COUNTERS.errors(), COUNTERS.control_sessions()];
+        layouts.extend([max_cycle, slow_cycles]);
+        layouts.extend(COUNTERS.writes().into_iter().chain(COUNTERS.reads()));
+        layouts.extend([COUNTERS.recording_sessions(), COUNTERS.replay_sessions()]);
         for (layout, type_id) in layouts.iter().zip(101..) {
             assert_eq!((layout.type_id, &*layout.key), (type_id, &(-7_i64).to_le_bytes()[..]));
         }
-        let labels = layouts.map(|layout| layout.label);
+        let labels: Vec<_> = layouts.into_iter().map(|layout| layout.label).collect();
         let AeronVersion { text, commit, .. } = AeronVersion::linked();
         let expected = [
             &*format!("Archive Errors - archiveId=-7 version={text} commit={commit}"),

@@ -66,14 +66,14 @@ impl<R: Resource> fmt::Debug for Adding<R> {
     }
 }
 
-/// Adds resources at once, and waits for all of them. Does the client's work meanwhile.
+/// Adds resources at once, and waits for all of them, which it returns in order. Does the client's work meanwhile.
 ///
 /// # Errors
 /// The first error, or [`ErrorKind::DriverTimeout`] if the media driver is unable for twice the driver timeout.
-pub(crate) fn await_all<R: Resource, const N: usize>(
+pub(crate) fn await_all<R: Resource>(
     aeron: &Aeron,
-    adding: [Adding<R>; N],
-) -> Result<[R; N]> {
+    adding: impl IntoIterator<Item = Adding<R>>,
+) -> Result<Vec<R>> {
     let deadline = Instant::now() + 2 * aeron.context().driver_timeout();
     let mut idle = Backoff::default();
     let mut adding: Vec<_> = adding.into_iter().enumerate().collect();
@@ -92,8 +92,7 @@ pub(crate) fn await_all<R: Resource, const N: usize>(
         idle.idle(aeron.do_work()?);
     }
     added.sort_by_key(|(index, _)| *index);
-    let added: Vec<_> = added.into_iter().map(|(_, resource)| resource).collect();
-    added.try_into().map_err(|_| Error::new(ErrorKind::Other, "a resource has no outcome"))
+    Ok(added.into_iter().map(|(_, resource)| resource).collect())
 }
 
 /// Goes on with all that are being added, and takes out those that have an outcome.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rusteron_client::{Aeron, AnyIdleStrategy, Counter, ErrorKind, Subscription};
+use rusteron_client::{Aeron, AnyIdleStrategy, Counter, Error, ErrorKind, Subscription};
 use rusteron_core::agent::{Agent, AgentRunner, ShutdownSignal};
 
 use crate::catalog::{Catalog, CatalogSettings};
@@ -15,7 +15,7 @@ use crate::channel::ResponseDefaults;
 use crate::conductor::{Conductor, ConductorSettings};
 use crate::context::{ArchiveServerContext, ArchiveThreadingMode};
 use crate::control::session::SessionSettings;
-use crate::counters::{ArchiveCounters, CounterLayout, MeasuredAgent};
+use crate::counters::{ArchiveCounters, MeasuredAgent};
 use crate::error::{Result, ServerError, ServerErrorKind};
 use crate::mark_file::{MarkFile, MarkFileSettings};
 use crate::network::adding::await_all;
@@ -68,8 +68,7 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
         true => {
             let channel = settings.recording_events_channel().to_owned();
             let stream_id = settings.recording_events_stream_id();
-            let [publication] = await_all(&aeron, [Adding::publication(channel, stream_id)])?;
-            Some(publication)
+            await_all(&aeron, [Adding::publication(channel, stream_id)])?.pop()
         }
         false => None,
     };
@@ -210,75 +209,48 @@ impl Counters {
         layouts: ArchiveCounters,
         settings: &ArchiveServerContext,
     ) -> Result<Self> {
-        let mode = settings.threading_mode().name();
-        let of_agent = |agent, threshold: Duration| {
-            [layouts.max_cycle_time(agent, mode), layouts.slow_cycles(agent, threshold, mode)]
-        };
-        let duty_cycle =
-            |[max, slow]: [Counter; 2], threshold| DutyCycle::new(max, slow, threshold);
-        let (conductor, recorder, replayer) = (
+        let mode = settings.threading_mode();
+        let cycles = |agent, threshold| layouts.cycles(agent, threshold, mode.name());
+        let [conductor, recorder, replayer] = [
             settings.conductor_cycle_threshold(),
             settings.recorder_cycle_threshold(),
             settings.replayer_cycle_threshold(),
-        );
-        let [max_cycle, slow_cycles] = of_agent(MeasuredAgent::Conductor, conductor);
-        let [
-            errors,
-            control_sessions,
-            recordings,
-            replays,
-            max_write,
-            written_bytes,
-            write_time,
-            max_read,
-            read_bytes,
-            read_time,
-            max_cycle,
-            slow_cycles,
-        ] = add_counters(
-            aeron,
-            [
-                layouts.errors(),
-                layouts.control_sessions(),
-                layouts.recording_sessions(),
-                layouts.replay_sessions(),
-                layouts.max_write_time(),
-                layouts.written_bytes(),
-                layouts.write_time(),
-                layouts.max_read_time(),
-                layouts.read_bytes(),
-                layouts.read_time(),
-                max_cycle,
-                slow_cycles,
-            ],
-        )?;
-        let threads = match settings.threading_mode() {
-            ArchiveThreadingMode::Dedicated => {
-                let [max, slow] = of_agent(MeasuredAgent::Recorder, recorder);
-                let [other_max, other_slow] = of_agent(MeasuredAgent::Replayer, replayer);
-                let [max, slow, other_max, other_slow] =
-                    add_counters(aeron, [max, slow, other_max, other_slow])?;
-                let recorder = duty_cycle([max, slow], recorder);
-                Some([recorder, duty_cycle([other_max, other_slow], replayer)])
-            }
-            ArchiveThreadingMode::Shared | ArchiveThreadingMode::Invoker => None,
-        };
+        ];
+        let mut all = vec![
+            layouts.errors(),
+            layouts.control_sessions(),
+            layouts.recording_sessions(),
+            layouts.replay_sessions(),
+        ];
+        all.extend(layouts.writes());
+        all.extend(layouts.reads());
+        all.extend(cycles(MeasuredAgent::Conductor, conductor));
+        if mode == ArchiveThreadingMode::Dedicated {
+            all.extend(cycles(MeasuredAgent::Recorder, recorder));
+            all.extend(cycles(MeasuredAgent::Replayer, replayer));
+        }
+        // In the same order.
+        let mut added = await_all(aeron, all.into_iter().map(Adding::counter))?.into_iter();
+        let mut next = || added.next().ok_or_else(|| Error::new(ErrorKind::Other, "no counter"));
         Ok(Self {
-            errors,
-            sessions: SessionCounters { control_sessions, recordings, replays },
-            writes: IoCounters { max_time: max_write, bytes: written_bytes, time: write_time },
-            reads: IoCounters { max_time: max_read, bytes: read_bytes, time: read_time },
-            conductor: duty_cycle([max_cycle, slow_cycles], conductor),
-            threads,
+            errors: next()?,
+            sessions: SessionCounters {
+                control_sessions: next()?,
+                recordings: next()?,
+                replays: next()?,
+            },
+            writes: IoCounters { max_time: next()?, bytes: next()?, time: next()? },
+            reads: IoCounters { max_time: next()?, bytes: next()?, time: next()? },
+            conductor: DutyCycle::new(next()?, next()?, conductor),
+            threads: match mode {
+                ArchiveThreadingMode::Dedicated => Some([
+                    DutyCycle::new(next()?, next()?, recorder),
+                    DutyCycle::new(next()?, next()?, replayer),
+                ]),
+                ArchiveThreadingMode::Shared | ArchiveThreadingMode::Invoker => None,
+            },
         })
     }
-}
-
-fn add_counters<const N: usize>(
-    aeron: &Aeron,
-    layouts: [CounterLayout; N],
-) -> Result<[Counter; N]> {
-    Ok(await_all(aeron, layouts.map(Adding::counter))?)
 }
 
 /// Adds the subscriptions of requests, that over UDP first if it is enabled.
@@ -293,7 +265,7 @@ fn add_control_subscriptions(
         changes.clone(),
     );
     if !settings.control_channel_enabled() {
-        return Ok(await_all(aeron, [local])?.into());
+        return Ok(await_all(aeron, [local])?);
     }
     let is_sparse = settings.control_term_buffer_sparse();
     let mut channel = settings.control_channel().to_owned();
@@ -302,7 +274,7 @@ fn add_control_subscriptions(
         channel += &format!("{separator}sparse={is_sparse}");
     }
     let remote = Requests::adding(channel, settings.control_stream_id(), changes.clone());
-    Ok(await_all(aeron, [remote, local])?.into())
+    Ok(await_all(aeron, [remote, local])?)
 }
 
 /// Returns the channel on which clients send requests. If its port is 0, it gets the port of the socket.
