@@ -17,6 +17,7 @@ use crate::java_names;
 use crate::segment::checksum::Checksum;
 
 include!(concat!(env!("OUT_DIR"), "/settings.rs"));
+include!(concat!(env!("OUT_DIR"), "/settings_macro.rs"));
 
 /// A setting of an archive server as an environment variable, for programs that check or show a configuration.
 pub type Setting = rusteron_core::settings::Setting<ArchiveServerContext>;

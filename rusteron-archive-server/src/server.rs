@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use rusteron_client::Error;
 use rusteron_core::agent::{AgentError, AgentInvoker, AgentRunner, RunnerError, ShutdownSignal};
 #[cfg(feature = "driver")]
+use rusteron_core::ffi::Process;
+#[cfg(feature = "driver")]
 use rusteron_media_driver::MediaDriver;
 
 use crate::context::{ArchiveServerContext, ArchiveThreadingMode};
@@ -144,12 +146,26 @@ impl ArchiveServer {
     #[cfg(feature = "driver")]
     #[cfg_attr(docsrs, doc(cfg(feature = "driver")))]
     pub fn launch_embedded() -> Result<Self> {
-        let own_dir = OwnDir::choose();
         let mut context = ArchiveServerContext::new();
-        context
-            .set_archive_dir(&own_dir.0)?
-            .set_control_channel_enabled(false)?
-            .set_threading_mode(ArchiveThreadingMode::Shared)?;
+        context.set_threading_mode(ArchiveThreadingMode::Shared)?;
+        Self::launch_embedded_with(context)
+    }
+
+    /// Launches a server as [`launch_embedded`](Self::launch_embedded) does, with other settings. The context's
+    /// directories [`archive_dir`](ArchiveServerContext::archive_dir) and
+    /// [`aeron_dir`](ArchiveServerContext::aeron_dir) have no effect. Requests over the network are enabled if the
+    /// context has a [`control_channel`](ArchiveServerContext::control_channel) for them.
+    ///
+    /// # Errors
+    /// As for [`launch_embedded`](Self::launch_embedded).
+    #[cfg(feature = "driver")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "driver")))]
+    pub fn launch_embedded_with(mut context: ArchiveServerContext) -> Result<Self> {
+        let own_dir = OwnDir::choose();
+        context.set_archive_dir(&own_dir.dir)?;
+        if context.control_channel().is_empty() {
+            context.set_control_channel_enabled(false)?;
+        }
         let mut server = Self::launch_with_driver(MediaDriver::launch_embedded()?, context)?;
         server._own_dir = Some(own_dir);
         Ok(server)
@@ -265,9 +281,13 @@ impl fmt::Debug for ArchiveServer {
     }
 }
 
-/// A directory among the temporary files that no other archive has. It is deleted when this is dropped.
+/// A directory among the temporary files that no other archive has. It is deleted when this is dropped, except in a forked
+/// child, whose parent uses it.
 #[cfg(feature = "driver")]
-struct OwnDir(PathBuf);
+struct OwnDir {
+    dir: PathBuf,
+    process: Process,
+}
 
 #[cfg(feature = "driver")]
 impl OwnDir {
@@ -280,16 +300,19 @@ impl OwnDir {
         // A killed process leaves its directory behind, and another process can get the same pid later.
         let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
         let name = format!("rusteron-archive-{}-{number}-{nanos:x}", std::process::id());
-        Self(std::env::temp_dir().join(name))
+        Self { dir: std::env::temp_dir().join(name), process: Process::current() }
     }
 }
 
 #[cfg(feature = "driver")]
 impl Drop for OwnDir {
     fn drop(&mut self) {
-        match std::fs::remove_dir_all(&self.0) {
+        if !self.process.is_current() {
+            return;
+        }
+        match std::fs::remove_dir_all(&self.dir) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                log::warn!("{}: not deleted: {error}", self.0.display());
+                log::warn!("{}: not deleted: {error}", self.dir.display());
             }
             _ => {}
         }

@@ -53,22 +53,30 @@ pub fn generate(context: &str, prefix: &str, header: &str) -> Result<(), String>
     println!("cargo::rerun-if-changed={}", header_path.display());
     let declared = header::declared(&read(&header_path)?);
     let (methods, wrapped) = methods::methods(&table, context, prefix);
-    let crate_name = variable("CARGO_PKG_NAME")?.replace('-', "_");
-    let macros = lists::macro_of_settings(&table, context, &crate_name);
+    let macros = lists::macro_of_settings(&table, context, &crate_name()?);
     write("settings.rs", &(methods + "\n" + &macros))?;
     write("variables.rs", &lists::settings(&table))?;
     write("coverage.rs", &format!("(&{declared:?}, &{wrapped:?})\n"))
 }
 
-/// Writes what a table says about a context without C into a file of `OUT_DIR` that has the table's name and ends in
-/// `.rs`: the structure `Values`, the methods of the type `context`, and the static `SETTINGS`.
+/// Writes what a table says about a context without C into `OUT_DIR`. For the table `settings.txt`:
+///
+/// - `settings.rs`: the structure `Values`, the methods of the type `context`, and the static `SETTINGS`;
+/// - `settings_macro.rs`: the macro `for_each_setting`, of which a crate can have one.
 ///
 /// # Errors
 /// All mistakes in the table; files that cannot be read or written.
 pub fn generate_plain(context: &str, table: &str) -> Result<(), String> {
-    let text = plain::settings(&read_table(table, Table::parse_plain)?, context)?;
-    let name = Path::new(table).with_extension("rs");
-    write(&name.file_name().unwrap_or_default().to_string_lossy(), &text)
+    let name = Path::new(table).file_stem().unwrap_or_default().to_string_lossy();
+    let table = read_table(table, Table::parse_plain)?;
+    write(&format!("{name}.rs"), &plain::settings(&table, context)?)?;
+    let macros = lists::macro_of_settings(&table, context, &crate_name()?);
+    write(&format!("{name}_macro.rs"), &macros)
+}
+
+/// The name of the crate in Rust's code.
+fn crate_name() -> Result<String, String> {
+    Ok(variable("CARGO_PKG_NAME")?.replace('-', "_"))
 }
 
 fn read_table(

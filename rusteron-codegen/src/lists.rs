@@ -15,8 +15,7 @@ pub(crate) fn macro_of_settings(table: &Table, context: &str, crate_name: &str) 
             Kind::IdleStrategy => "choice",
             _ => "value",
         };
-        let language =
-            if setting.not_in_python || setting.kind == Kind::Path { "rust" } else { "any" };
+        let language = if setting.not_in_python { "rust" } else { "any" };
         let name = setting.rust_name();
         let _ = writeln!(rows, "            ({language} {kind} {name} set_{name})");
     }
@@ -24,8 +23,8 @@ pub(crate) fn macro_of_settings(table: &Table, context: &str, crate_name: &str) 
         "/// Calls a macro with every setting of [`{context}`] that has one value, for programs that set settings by name.\n\
          ///\n\
          /// A row such as `(any value mtu_length set_mtu_length)` has `any`, or `rust` for a setting that only Rust's\n\
-         /// callers can use; the setter's argument: `text` for `&str`, `path` for `&Path`, `choice` if the getter returns\n\
-         /// an `Option` of it, or else `value`; the getter, whose name is the setting's; and the setter.\n\
+         /// callers can use; the setter's argument: `text` for `&str`, `path` for `&Path`, `choice` for an idle strategy,\n\
+         /// or else `value`; the getter, whose name is the setting's; and the setter.\n\
          ///\n\
          /// ```\n\
          /// macro_rules! names {{\n\
@@ -172,19 +171,21 @@ pub fn python_stub(table: &Table, class: &str) -> String {
     let mut out = format!("class {class}(TypedDict, total=False):\n");
     let offered = |setting: &&Setting| setting.is_generated() || setting.setter_by_hand;
     for setting in table.0.iter().filter(offered) {
-        if setting.not_in_python || setting.kind == Kind::Path {
+        if setting.not_in_python {
             continue;
         }
         let ty = match &setting.kind {
             Kind::Flag => "bool".to_owned(),
             Kind::Size(_) | Kind::Number(_) => "int".to_owned(),
-            Kind::Duration if setting.is_optional => "Seconds | None".to_owned(),
             Kind::Duration => "Seconds".to_owned(),
             Kind::IdleStrategy => "IdleStrategy".to_owned(),
             Kind::Enum(name) => name.clone(),
+            Kind::Path => "Dir".to_owned(),
             _ => "str".to_owned(),
         };
-        let _ = writeln!(out, "    {}: {ty}", setting.rust_name());
+        // A path that is not set has no keyword argument.
+        let none = if setting.is_optional && setting.kind != Kind::Path { " | None" } else { "" };
+        let _ = writeln!(out, "    {}: {ty}{none}", setting.rust_name());
     }
     out
 }

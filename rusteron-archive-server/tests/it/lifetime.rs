@@ -1,5 +1,9 @@
 //! Starts and ends of servers.
 
+use std::path::Path;
+#[cfg(unix)]
+use std::time::Instant;
+
 use rusteron_archive::{Archive, ReplayParams};
 use rusteron_archive_server::{
     ArchiveServer, ArchiveServerContext, ArchiveThreadingMode, ServerErrorKind,
@@ -8,6 +12,8 @@ use rusteron_client::{Aeron, Context, ErrorKind};
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::archive::{record, replay_all};
 use rusteron_test_support::await_that;
+#[cfg(unix)]
+use rusteron_test_support::{DEADLINE, ForkedChild};
 
 use crate::support::{Fixture, Turns, await_stop, extend, ipc_context, recorded};
 
@@ -73,6 +79,32 @@ fn embedded_server_needs_no_settings() {
     drop((publication, archive, aeron));
     server.close().expect("a good end");
     assert!(dirs.iter().all(|dir| !dir.exists()), "{dirs:?}");
+}
+
+#[test]
+fn embedded_server_takes_requests_over_network_if_asked() {
+    let mut context = ArchiveServerContext::new();
+    context
+        .set_control_channel("aeron:udp?endpoint=localhost:0")
+        .and_then(|context| context.set_archive_dir("/nowhere"))
+        .and_then(|context| context.set_threading_mode(ArchiveThreadingMode::Shared))
+        .expect("settings");
+    let server = ArchiveServer::launch_embedded_with(context).expect("a server");
+    assert!(server.control_channel().starts_with("aeron:udp"), "{server:?}");
+    assert!(!server.control_channel().ends_with(":0"), "{server:?}");
+    assert_ne!(server.archive_dir(), Path::new("/nowhere"));
+}
+
+#[cfg(unix)]
+#[test]
+fn forked_child_leaves_embedded_server_to_parent() {
+    let mut server = Some(ArchiveServer::launch_embedded().expect("a server"));
+    let child = ForkedChild::run(|| drop(server.take())).expect("a child");
+    child.await_success(Instant::now() + DEADLINE).expect("a child that succeeds");
+    let server = server.expect("the parent's");
+    assert!(server.archive_dir().join("archive.catalog").exists());
+    assert!(!server.has_ended());
+    server.close().expect("a good end");
 }
 
 #[test]

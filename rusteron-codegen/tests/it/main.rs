@@ -8,12 +8,16 @@ use rusteron_codegen::{Table, markdown, python_stub};
 
 const STUB_HEAD: &str = r#"# Written by `UPDATE_FILES=1 cargo test -p rusteron-codegen` from the tables of settings (`settings.txt`).
 from datetime import timedelta
+from os import PathLike
 from typing import Literal, TypedDict, Union
 
+Dir = Union[str, PathLike[str]]
 Seconds = Union[float, timedelta]
 IdleStrategy = Literal["spin", "yield", "sleep-ns", "backoff", "noop"]
 ThreadingMode = Literal["dedicated", "shared-network", "shared"]
 InferableBoolean = Union[bool, Literal["infer"]]
+ArchiveThreadingMode = Literal["dedicated", "shared"]
+Checksum = Literal["crc-32", "crc-32c"]
 "#;
 
 fn root() -> PathBuf {
@@ -45,12 +49,14 @@ fn assert_is(path: &Path, expected: &str) {
 #[test]
 fn python_stubs() {
     let mut stub = STUB_HEAD.to_owned();
-    for (name, class) in [
-        ("rusteron-media-driver", "DriverSettings"),
-        ("rusteron-client", "ClientSettings"),
-        ("rusteron-archive", "ArchiveSettings"),
+    let server = table_in("rusteron-archive-server", "settings.txt", Table::parse_plain);
+    for (table, class) in [
+        (table("rusteron-media-driver"), "DriverSettings"),
+        (table("rusteron-client"), "ClientSettings"),
+        (table("rusteron-archive"), "ArchiveSettings"),
+        (server, "ArchiveServerSettings"),
     ] {
-        stub = stub + "\n" + &python_stub(&table(name), class);
+        stub = stub + "\n" + &python_stub(&table, class);
     }
     assert_is(&root().join("rusteron-python/python/rusteron/_settings.pyi"), &stub);
 }
@@ -98,6 +104,10 @@ timeout_ns -
 mode TINY_MODE
   enum Mode, words ON OFF, not in Python
   The mode.
+
+dir -
+  path
+  A directory.
 - TINY_VERBATIM
   text, unread
   A variable.
@@ -114,6 +124,7 @@ fn table_for_readers() {
 | `mtu_length` | `TINY_MTU` | `4k` | The longest frame of a \\| b. Must be a multiple of 32 from 64 to 65504. |
 | `timeout` |  |  | How long to wait. Values: from 1us. |
 | `mode` | `TINY_MODE` |  | The mode. One of `ON`, `OFF`. |
+| `dir` |  |  | A directory. |
 |  | `TINY_VERBATIM` |  | A variable. |
 ";
     assert_eq!(markdown(&table), expected);
@@ -123,9 +134,11 @@ fn table_for_readers() {
 #[test]
 fn stub_has_what_python_offers() {
     let table = Table::parse(TABLE).expect("a table");
-    let expected =
-        "class Tiny(TypedDict, total=False):\n    mtu_length: int\n    timeout: Seconds | None\n";
+    let expected = "class Tiny(TypedDict, total=False):\n    mtu_length: int\n    timeout: Seconds | None\n    dir: Dir\n";
     assert_eq!(python_stub(&table, "Tiny"), expected);
+    let table =
+        Table::parse_plain("sum -\n  optional enum Sum, read sum\n  Text.").expect("a table");
+    assert!(python_stub(&table, "Tiny").ends_with("\n    sum: Sum | None\n"));
 }
 
 #[test]

@@ -1,11 +1,15 @@
 # Written by `UPDATE_FILES=1 cargo test -p rusteron-codegen` from the tables of settings (`settings.txt`).
 from datetime import timedelta
+from os import PathLike
 from typing import Literal, TypedDict, Union
 
+Dir = Union[str, PathLike[str]]
 Seconds = Union[float, timedelta]
 IdleStrategy = Literal["spin", "yield", "sleep-ns", "backoff", "noop"]
 ThreadingMode = Literal["dedicated", "shared-network", "shared"]
 InferableBoolean = Union[bool, Literal["infer"]]
+ArchiveThreadingMode = Literal["dedicated", "shared"]
+Checksum = Literal["crc-32", "crc-32c"]
 
 class DriverSettings(TypedDict, total=False):
     dir_warn_if_exists: bool
@@ -125,3 +129,50 @@ class ArchiveSettings(TypedDict, total=False):
     control_mtu_length: int
     control_term_buffer_sparse: bool
     client_name: str
+
+class ArchiveServerSettings(TypedDict, total=False):
+    archive_dir_delete_on_start: bool
+    mark_file_dir: Dir
+    archive_id: int
+    segment_file_length: int
+    file_io_max_length: int
+    file_sync_level: int
+    catalog_file_sync_level: int
+    catalog_capacity: int
+    low_storage_space_threshold: int
+    record_checksum: Checksum | None
+    replay_checksum: Checksum | None
+    error_buffer_length: int
+    control_channel_enabled: bool
+    control_channel: str
+    control_stream_id: int
+    local_control_channel: str
+    local_control_stream_id: int
+    control_term_buffer_length: int
+    control_term_buffer_sparse: bool
+    control_mtu_length: int
+    connect_timeout: Seconds
+    session_liveness_check_interval: Seconds
+    authenticator_supplier: str
+    authorisation_service_supplier: str
+    max_concurrent_recordings: int
+    max_concurrent_replays: int
+    replay_linger_timeout: Seconds
+    recording_events_enabled: bool
+    recording_events_channel: str
+    recording_events_stream_id: int
+    threading_mode: ArchiveThreadingMode
+    idle_strategy: IdleStrategy
+    recorder_idle_strategy: IdleStrategy | None
+    replayer_idle_strategy: IdleStrategy | None
+    conductor_cycle_threshold: Seconds
+    recorder_cycle_threshold: Seconds
+    replayer_cycle_threshold: Seconds
+    conductor_cpu_affinity: int
+    recorder_cpu_affinity: int
+    replayer_cpu_affinity: int
+    replication_channel: str
+    control_response_channel: str
+    control_response_stream_id: int
+    message_timeout: Seconds
+    message_retry_attempts: int
