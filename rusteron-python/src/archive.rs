@@ -18,7 +18,7 @@ use crate::slot::{Close, OwnedSlot, Scope, py_bool};
 use crate::subscription::Subscription;
 use crate::{error, exit, wait};
 
-/// A session with an archive, such as Aeron's Java `ArchivingMediaDriver`.
+/// A session with an archive: an `ArchiveServer`, or Aeron's in Java.
 ///
 /// Threads can share a session. Requests wait for the archive without the GIL, one after the other, up to the message
 /// timeout. Failures raise `ArchiveError`. Ctrl-C ends the wait; the archive may still do what was asked, and the next
@@ -107,7 +107,7 @@ impl Archive {
                 return set.map(drop).map_err(error::client);
             }
             let context = &mut context;
-            rust::for_each_setting!(set_by_name!(context, name, value))
+            rust::for_each_setting!(set_by_name!(context, name, value, error::client))
         })?;
         let handle = aeron.get().handle()?;
         let mut connecting = exit::detached(py, || rust::Archive::async_connect(&handle, context))

@@ -16,6 +16,7 @@ use crate::cnc::{Counter, CountersReader};
 use crate::driver::MediaDriver;
 use crate::error;
 use crate::publication::{ExclusivePublication, Publication};
+use crate::server::ArchiveServer;
 use crate::settings::{each_setting, set_by_name};
 use crate::slot::{Close, Owned, OwnedSlot, Scope, Slot, py_bool};
 use crate::subscription::Subscription;
@@ -28,7 +29,8 @@ type Errors = Arc<Mutex<VecDeque<rust::Error>>>;
 
 /// A client of a media driver.
 ///
-/// Connects to the driver in `dir`, to a `MediaDriver` of this process, or to the driver in Aeron's default directory.
+/// Connects to the driver in `dir`, to a `MediaDriver` or the driver of an `ArchiveServer` of this process, or to the driver
+/// in Aeron's default directory.
 /// Threads can share a client. Closing the client closes its publications, subscriptions, counters and archive sessions.
 ///
 /// >>> import rusteron
@@ -83,20 +85,20 @@ impl Aeron {
         let mut owner = None;
         match (driver, dir) {
             (Some(_), Some(_)) => {
-                return Err(PyTypeError::new_err("either a driver or dir, not both"));
+                return Err(error::two_drivers("dir"));
             }
             (Some(driver), None) => {
-                let driver = driver.cast::<MediaDriver>().map_err(|_| {
-                    PyTypeError::new_err(
-                        "driver: must be a MediaDriver; pass a directory as dir=...",
-                    )
-                })?;
-                let driver = driver.get();
-                if driver.slot().is_closed() {
-                    return Err(error::closed("media driver"));
-                }
-                context.set_dir(driver.dir()).map_err(error::client)?;
-                owner = Some(Arc::clone(driver.slot()));
+                let (open, dir) = if let Ok(driver) = driver.cast::<MediaDriver>() {
+                    driver.get().owner()?
+                } else if let Ok(server) = driver.cast::<ArchiveServer>() {
+                    server.get().owner()?
+                } else {
+                    return Err(PyTypeError::new_err(
+                        "driver: must be a MediaDriver or an ArchiveServer; pass a directory as dir=...",
+                    ));
+                };
+                context.set_dir(dir).map_err(error::client)?;
+                owner = Some(open);
             }
             (None, Some(dir)) => {
                 context.set_dir(dir).map_err(error::client)?;
@@ -105,7 +107,7 @@ impl Aeron {
         }
         each_setting(settings, |name, value| {
             let context = &mut context;
-            rust::for_each_setting!(set_by_name!(context, name, value))
+            rust::for_each_setting!(set_by_name!(context, name, value, error::client))
         })?;
         let errors = Errors::default();
         let log = Arc::clone(&errors);

@@ -1,7 +1,7 @@
 //! The media driver.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
@@ -12,11 +12,8 @@ use rusteron_media_driver::{Preset, ThreadingMode};
 use crate::cnc::CncFile;
 use crate::error;
 use crate::settings::{each_setting, set_by_name};
-use crate::slot::{Close, DriverSlot, Slot, py_bool};
+use crate::slot::{self, Close, Owner, Slot, py_bool};
 use crate::wait;
-
-/// Drivers that are open at the end of the interpreter are closed then, so that no directory is left behind.
-static DRIVERS: Mutex<Vec<Weak<DriverSlot>>> = Mutex::new(Vec::new());
 
 /// A media driver in this process, on threads of its own.
 ///
@@ -29,17 +26,14 @@ static DRIVERS: Mutex<Vec<Weak<DriverSlot>>> = Mutex::new(Vec::new());
 /// True
 #[pyclass(frozen, module = "rusteron")]
 pub(crate) struct MediaDriver {
-    slot: Arc<DriverSlot>,
+    slot: Arc<Slot<rust::MediaDriver>>,
     aeron_dir: PathBuf,
 }
 
 impl MediaDriver {
-    pub(crate) fn slot(&self) -> &Arc<DriverSlot> {
-        &self.slot
-    }
-
-    pub(crate) fn dir(&self) -> &PathBuf {
-        &self.aeron_dir
+    /// What a client of the driver keeps open, and the driver's directory.
+    pub(crate) fn owner(&self) -> PyResult<(Owner, &PathBuf)> {
+        slot::open(&self.slot).map(|owner| (owner, &self.aeron_dir))
     }
 
     fn open(
@@ -49,10 +43,7 @@ impl MediaDriver {
     ) -> PyResult<Self> {
         let driver = wait::interruptible(py, move || launch(context))?.map_err(error::client)?;
         let aeron_dir = driver.aeron_dir().to_owned();
-        let slot = Slot::new("media driver", driver);
-        let mut drivers = DRIVERS.lock().unwrap_or_else(PoisonError::into_inner);
-        drivers.retain(|driver| driver.strong_count() > 0);
-        drivers.push(Arc::downgrade(&slot));
+        let slot = slot::close_at_exit(Slot::new("media driver", driver));
         Ok(Self { slot, aeron_dir })
     }
 }
@@ -137,14 +128,6 @@ impl MediaDriver {
     }
 }
 
-/// Closes all drivers, at the end of the interpreter.
-pub(crate) fn close_all() {
-    let drivers = std::mem::take(&mut *DRIVERS.lock().unwrap_or_else(PoisonError::into_inner));
-    for driver in drivers.iter().filter_map(Weak::upgrade) {
-        driver.close();
-    }
-}
-
 fn context(preset: Option<&str>) -> PyResult<rust::DriverContext> {
     match preset {
         Some(name) => name.parse::<Preset>().and_then(rust::DriverContext::with_preset),
@@ -155,6 +138,6 @@ fn context(preset: Option<&str>) -> PyResult<rust::DriverContext> {
 
 fn apply(context: &mut rust::DriverContext, settings: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
     each_setting(settings, |name, value| {
-        rust::for_each_setting!(set_by_name!(context, name, value))
+        rust::for_each_setting!(set_by_name!(context, name, value, error::client))
     })
 }

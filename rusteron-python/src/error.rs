@@ -5,6 +5,7 @@ use std::fmt;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use rusteron_archive::ArchiveError;
+use rusteron_archive_server::{ServerError, ServerErrorKind};
 use rusteron_client::{Error, ErrorKind};
 
 use crate::exit;
@@ -74,6 +75,17 @@ pub(crate) fn archive(error: ArchiveError) -> PyErr {
     })
 }
 
+pub(crate) fn server(error: ServerError) -> PyErr {
+    let (class, kind, is_transient) = match error.kind() {
+        ServerErrorKind::Client(kind) => (class_of(kind), format!("{kind:?}"), kind.is_transient()),
+        ServerErrorKind::InvalidArgument => {
+            ("InvalidArgument", "InvalidArgument".to_owned(), false)
+        }
+        kind => ("Error", format!("{kind:?}"), false),
+    };
+    with_cause(exception(class, &error.to_string(), &kind, 0), is_transient, None::<&str>)
+}
+
 /// The error after a deadline, of the kind that the last attempt had.
 pub(crate) fn timed_out(text: &str, kind: &str) -> PyErr {
     exception("TimedOut", text, kind, 0)
@@ -106,6 +118,11 @@ pub(crate) fn expired() -> PyErr {
     let text =
         "the message view has expired: its handler has returned; copy messages that you keep";
     exception("MessageExpired", text, "MessageExpired", 0)
+}
+
+/// The error for a driver of this process together with the keyword for the directory of another.
+pub(crate) fn two_drivers(keyword: &str) -> PyErr {
+    pyo3::exceptions::PyTypeError::new_err(format!("either a driver or {keyword}, not both"))
 }
 
 /// The error for a keyword that is the name of no setting.

@@ -1,14 +1,14 @@
-//! The Python package `rusteron`: Aeron's client, archive client and media driver.
+//! The Python package `rusteron`: Aeron's client, archive client, media driver and archive server.
 //!
 //! The package `python/rusteron` exports these classes. The wheel is `abi3-py39`, one file for CPython 3.9 and
 //! later. Free-threaded builds have no limited API, so they have no wheel; a wheel for Windows would need 3.11.
 //!
 //! # Ownership
 //! Each Python object has a `slot`, which owns a Rust handle until the object is closed or collected. A
-//! handle of a client keeps the slot of the driver that its `Aeron` was made with, so the collector may take
+//! handle of a client keeps the slot of the driver or server that its `Aeron` was made with, so the collector may take
 //! the objects in any order. `Aeron.close()` closes the client's handles, the newest first. Handles are dropped
 //! without the GIL, because the last one joins threads. At the end of the interpreter, `atexit` ends the
-//! asyncio thread and all drivers, so no directory is left behind.
+//! asyncio thread, all servers and all drivers, so no directory is left behind.
 //!
 //! No Python callback runs on a conductor's thread: errors in the background wait in a queue for
 //! `Aeron.errors()`. So no thread that Rust joins ever needs the GIL.
@@ -59,6 +59,7 @@ mod message;
 mod notifier;
 mod publication;
 mod replay_merge;
+mod server;
 mod settings;
 mod slot;
 mod subscription;
@@ -71,6 +72,7 @@ fn _rusteron(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<archive::Archive>()?;
     module.add_class::<archive::RecordingDescriptor>()?;
     module.add_class::<replay_merge::ReplayMerge>()?;
+    module.add_class::<server::ArchiveServer>()?;
     module.add_class::<channel_uri::ChannelUri>()?;
     module.add_class::<claim::Claim>()?;
     module.add_class::<client::Aeron>()?;
@@ -98,10 +100,10 @@ fn _rusteron(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// Ends the threads that use the interpreter, and the embedded drivers. In a child of `os.fork()`, those of its own.
+/// Ends the threads that use the interpreter, and the servers and drivers of the process. In a child of `os.fork()`, those of its own.
 #[pyfunction]
 fn at_exit(py: Python<'_>) {
     exit::begin(py);
     notifier::stop(py);
-    driver::close_all();
+    slot::close_all();
 }

@@ -11,7 +11,7 @@ use crate::exit;
 use crate::message::Header;
 use crate::notifier::SubscriptionSlot;
 use crate::settings::Seconds;
-use crate::slot::{Close, DriverSlot, Owned, OwnedSlot, Scope};
+use crate::slot::{Close, Owned, OwnedSlot, Owner, Scope};
 use crate::subscription::poll_with;
 use crate::wait::{self, Deadline};
 
@@ -19,8 +19,8 @@ use crate::wait::{self, Deadline};
 struct Lenders {
     archive: Arc<OwnedSlot<Arc<rust::Archive>>>,
     subscription: Arc<SubscriptionSlot>,
-    archive_driver: Option<Arc<DriverSlot>>,
-    subscription_driver: Option<Arc<DriverSlot>>,
+    archive_driver: Option<Owner>,
+    subscription_driver: Option<Owner>,
 }
 
 impl Lenders {

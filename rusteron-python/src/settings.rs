@@ -1,9 +1,11 @@
 //! Settings of contexts as keyword arguments.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt};
+use rusteron_archive_server::{ArchiveThreadingMode, Checksum};
 use rusteron_client::IdleStrategyKind;
 use rusteron_media_driver::{InferableBoolean, ThreadingMode};
 
@@ -42,7 +44,7 @@ macro_rules! as_it_is {
     };
 }
 
-as_it_is!(bool, u8, i32, u32, i64, u64, usize, String);
+as_it_is!(bool, u8, i32, u32, i64, u64, usize, String, PathBuf);
 
 impl Setting for Duration {
     fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
@@ -50,9 +52,9 @@ impl Setting for Duration {
     }
 }
 
-impl Setting for Option<Duration> {
+impl<T: Setting> Setting for Option<T> {
     fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if value.is_none() { Ok(None) } else { Duration::read(value).map(Some) }
+        if value.is_none() { Ok(None) } else { T::read(value).map(Some) }
     }
 }
 
@@ -71,6 +73,18 @@ impl Setting for ThreadingMode {
             ("shared", Self::Shared),
         ];
         choice(value, &names)
+    }
+}
+
+impl Setting for ArchiveThreadingMode {
+    fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        choice(value, &[("dedicated", Self::Dedicated), ("shared", Self::Shared)])
+    }
+}
+
+impl Setting for Checksum {
+    fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        choice(value, &[("crc-32", Self::Crc32), ("crc-32c", Self::Crc32c)])
     }
 }
 
@@ -122,29 +136,31 @@ fn named(error: PyErr, name: &str) -> PyErr {
     })
 }
 
-/// Calls the setter of a setting by the setting's name. Use: `for_each_setting!(set_by_name!(context, name, value))`.
+/// Calls the setter of a setting by the setting's name; `raise` makes an exception of its error. Use:
+/// `for_each_setting!(set_by_name!(context, name, value, raise))`.
 macro_rules! set_by_name {
-    (($context:ident, $name:ident, $value:ident) $(($language:ident $kind:ident $getter:ident $setter:ident))*) => {{
+    (($context:ident, $name:ident, $value:ident, $raise:path) $(($language:ident $kind:ident $getter:ident $setter:ident))*) => {{
         $(if $name == stringify!($getter) {
-            return $crate::settings::set!($language $kind $context.$setter, $name, $value);
+            return $crate::settings::set!($language $kind $context.$setter, $name, $value, $raise);
         })*
         Err($crate::error::unknown_setting($name))
     }};
 }
 
 macro_rules! set {
-    (rust $kind:ident $context:ident.$setter:ident, $name:ident, $value:ident) => {
+    (rust $kind:ident $context:ident.$setter:ident, $name:ident, $value:ident, $raise:path) => {
         Err($crate::error::unknown_setting($name))
     };
-    (any text $context:ident.$setter:ident, $name:ident, $value:ident) => {{
+    (any text $context:ident.$setter:ident, $name:ident, $value:ident, $raise:path) => {{
         let text: String = $crate::settings::Setting::read($value)?;
-        $context.$setter(&text).map(drop).map_err($crate::error::client)
+        $context.$setter(&text).map(drop).map_err($raise)
     }};
-    (any $kind:ident $context:ident.$setter:ident, $name:ident, $value:ident) => {
-        $context
-            .$setter($crate::settings::Setting::read($value)?)
-            .map(drop)
-            .map_err($crate::error::client)
+    (any path $context:ident.$setter:ident, $name:ident, $value:ident, $raise:path) => {{
+        let path: std::path::PathBuf = $crate::settings::Setting::read($value)?;
+        $context.$setter(&path).map(drop).map_err($raise)
+    }};
+    (any $kind:ident $context:ident.$setter:ident, $name:ident, $value:ident, $raise:path) => {
+        $context.$setter($crate::settings::Setting::read($value)?).map(drop).map_err($raise)
     };
 }
 

@@ -18,7 +18,6 @@ use pyo3::prelude::*;
 use rusteron_client as client;
 use rusteron_client::{OfferError, OfferedBatch};
 use rusteron_core::ffi::Process;
-use rusteron_media_driver as driver;
 
 use crate::{error, exit};
 
@@ -26,6 +25,34 @@ use crate::{error, exit};
 pub(crate) trait Close: Send + Sync {
     /// Closes the handle, or has it closed at the end of the call that uses it.
     fn close(&self);
+}
+
+/// A driver or a server that others need, and keep open.
+pub(crate) type Owner = Arc<dyn Close>;
+
+/// Drivers and servers that are open at the end of the interpreter are closed then, so that no directory is left behind.
+static OPEN_AT_EXIT: Mutex<Vec<Weak<dyn Close>>> = Mutex::new(Vec::new());
+
+/// Has a handle closed at the end of the interpreter.
+pub(crate) fn close_at_exit<T: Send + 'static>(slot: Arc<Slot<T>>) -> Arc<Slot<T>> {
+    let mut open = OPEN_AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner);
+    open.retain(|handle| handle.strong_count() > 0);
+    let weak = Arc::downgrade(&slot);
+    open.push(weak);
+    slot
+}
+
+/// Closes these handles at the end of the interpreter, the newest first: a server needs its driver.
+pub(crate) fn close_all() {
+    let open = std::mem::take(&mut *OPEN_AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner));
+    for handle in open.iter().rev().filter_map(Weak::upgrade) {
+        handle.close();
+    }
+}
+
+/// Returns what keeps a handle open, or raises if it is closed.
+pub(crate) fn open<T: Send + 'static>(slot: &Arc<Slot<T>>) -> PyResult<Owner> {
+    if slot.is_closed() { Err(error::closed(slot.noun)) } else { Ok(Arc::clone(slot) as Owner) }
 }
 
 /// Holds a handle until it is closed. One call at a time uses the handle.
@@ -202,12 +229,10 @@ impl<T: Send> Drop for Entered<'_, T> {
     }
 }
 
-pub(crate) type DriverSlot = Slot<driver::MediaDriver>;
-
-/// A handle with the driver that it needs, which is dropped after it.
+/// A handle with the driver or server that it needs, which is dropped after it.
 pub(crate) struct Owned<T> {
     handle: T,
-    _driver: Option<Arc<DriverSlot>>,
+    _driver: Option<Owner>,
 }
 
 impl<T> Deref for Owned<T> {
@@ -226,11 +251,11 @@ impl<T> DerefMut for Owned<T> {
 
 impl<T> Owned<T> {
     /// Returns the handle and its driver. `from_parts` takes the driver for another handle of the same client.
-    pub(crate) fn into_parts(self) -> (T, Option<Arc<DriverSlot>>) {
+    pub(crate) fn into_parts(self) -> (T, Option<Owner>) {
         (self.handle, self._driver)
     }
 
-    pub(crate) fn from_parts(handle: T, driver: Option<Arc<DriverSlot>>) -> Self {
+    pub(crate) fn from_parts(handle: T, driver: Option<Owner>) -> Self {
         Self { handle, _driver: driver }
     }
 }
@@ -291,7 +316,7 @@ impl AnyPublication {
 /// The handles of one client: they are closed with it.
 #[derive(Clone)]
 pub(crate) struct Scope {
-    driver: Option<Arc<DriverSlot>>,
+    driver: Option<Owner>,
     handles: Arc<Mutex<Handles>>,
 }
 
@@ -302,7 +327,7 @@ struct Handles {
 }
 
 impl Scope {
-    pub(crate) fn new(driver: Option<Arc<DriverSlot>>) -> Self {
+    pub(crate) fn new(driver: Option<Owner>) -> Self {
         Self { driver, handles: Arc::default() }
     }
 

@@ -102,6 +102,74 @@ def stream(aeron):
     return publication, subscription
 
 
+SERVER_SETTINGS = {"control_channel_enabled": False, "threading_mode": "shared", "segment_file_length": 1 << 17}
+
+
+def connect(aeron, message_timeout=DEADLINE):
+    """Connects to the archive of the client's driver over IPC."""
+    return rusteron.Archive.connect(
+        aeron,
+        control_request_channel="aeron:ipc",
+        control_response_channel="aeron:ipc",
+        message_timeout=message_timeout,
+        message_retry_attempts=1000,
+    )
+
+
+class EmbeddedArchive:
+    """A media driver and an archive server of this process."""
+
+    def __init__(self, driver, archive_dir):
+        self.driver = driver
+        self.archive_dir = archive_dir
+        self.launch()
+
+    def launch(self):
+        self.server = rusteron.ArchiveServer.launch(self.archive_dir, self.driver, **SERVER_SETTINGS)
+
+    def aeron(self):
+        return rusteron.Aeron(self.server, driver_timeout=60)
+
+    def connect(self, aeron):
+        return connect(aeron)
+
+
+@pytest.fixture
+def embedded_archive(driver, tmp_path):
+    archive = EmbeddedArchive(driver, tmp_path / "archive")
+    yield archive
+    archive.server.close()
+
+
+class ArchiveProcess:
+    """A media driver and an archive server of another process, which can be stopped and killed."""
+
+    PROGRAM = f"""
+import sys, rusteron
+driver = rusteron.MediaDriver.launch_embedded(client_liveness_timeout=60, publication_unblock_timeout=70)
+server = rusteron.ArchiveServer.launch(sys.argv[1], driver, **{SERVER_SETTINGS})
+print(server.aeron_dir, flush=True)
+sys.stdin.read()
+"""
+
+    def __init__(self, archive_dir):
+        command = [sys.executable, "-c", self.PROGRAM, str(archive_dir)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.aeron_dir = self.process.stdout.readline().strip()
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate()
+        shutil.rmtree(self.aeron_dir, ignore_errors=True)
+
+
+@pytest.fixture
+def archive_process(tmp_path):
+    process = ArchiveProcess(tmp_path / "archive")
+    yield process
+    process.kill()
+
+
 # The tests in Rust reserve the ports from 10,000 to 19,999.
 _next_port = itertools.count(os.getpid() * 4099)
 
@@ -179,17 +247,8 @@ class JavaArchive:
         return rusteron.Aeron(dir=self.aeron_dir, driver_timeout=DEADLINE)
 
     def connect(self, aeron):
-        def connect(timeout):
-            return rusteron.Archive.connect(
-                aeron,
-                control_request_channel="aeron:ipc",
-                control_response_channel="aeron:ipc",
-                message_timeout=timeout,
-                message_retry_attempts=1000,
-            )
-
-        until("archive", lambda: self._attempt(lambda: connect(5))).close()
-        return connect(DEADLINE)
+        until("archive", lambda: self._attempt(lambda: connect(aeron, 5))).close()
+        return connect(aeron)
 
 
 @pytest.fixture
@@ -206,3 +265,8 @@ def java_archive():
         finally:
             archive.process.kill()
             archive.process.wait()
+
+
+@pytest.fixture(params=["embedded_archive", "java_archive"])
+def either_archive(request):
+    return request.getfixturevalue(request.param)

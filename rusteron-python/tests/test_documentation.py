@@ -26,7 +26,8 @@ def test_examples_in_docstrings_run():
 
 
 @pytest.mark.parametrize("page", ["rusteron-python/README.md", "docs/python.md"])
-def test_examples_on_page_run(page, capsys):
+def test_examples_on_page_run(page, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     text = (Path(__file__).parents[2] / page).read_text()
     examples = [part.split("```")[0] for part in text.split("```python\n")[1:]]
     assert examples

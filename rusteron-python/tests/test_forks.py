@@ -10,7 +10,7 @@ import time
 import pytest
 
 import rusteron
-from conftest import DEADLINE, drain, until
+from conftest import DEADLINE, connect, drain, until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 
@@ -172,6 +172,25 @@ def test_child_has_driver_client_and_asyncio_of_its_own(driver, stream):
 
     in_child(own)
     assert drain(subscription, 1) == [b"child"]
+
+
+def test_archive_server_is_its_process(embedded_archive):
+    server = embedded_archive.server
+    with embedded_archive.aeron() as aeron, embedded_archive.connect(aeron) as archive:
+        publication, recording_id = archive.add_recorded_publication("aeron:ipc?term-length=64k", 1001)
+
+        def uses():
+            refused(lambda: server.has_ended)
+            refused(lambda: archive.list_recordings())
+            assert server.is_closed
+            server.close()
+            with rusteron.ArchiveServer.launch_embedded() as own, rusteron.Aeron(own) as own_aeron:
+                assert connect(own_aeron).list_recordings() == []
+
+        in_child(uses)
+        position = publication.offer(b"message", timeout=DEADLINE)
+        archive.await_recorded(recording_id, position, DEADLINE)
+        assert drain(archive.replay(recording_id, "aeron:ipc", 2001), 1) == [b"message"]
 
 
 def _offer(publication, outcomes):

@@ -1,4 +1,4 @@
-"""Aeron for Python: publications and subscriptions over shared memory and UDP, an embedded media driver, and archives.
+"""Aeron for Python: publications and subscriptions over shared memory and UDP, recordings, and embedded servers.
 
 >>> import rusteron
 >>> with rusteron.MediaDriver.launch_embedded() as driver, rusteron.Aeron(driver) as aeron:

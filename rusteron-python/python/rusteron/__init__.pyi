@@ -2,14 +2,14 @@ import builtins
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from datetime import datetime
 from enum import IntEnum
-from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, TypeVar, Union, final
 
 from typing_extensions import Unpack
 
-from ._settings import ArchiveSettings, ClientSettings, DriverSettings
+from ._settings import ArchiveServerSettings, ArchiveSettings, ClientSettings, DriverSettings
+from ._settings import Dir as _Dir
 from ._settings import IdleStrategy as _IdleStrategy
 from ._settings import Seconds as _Seconds
 
@@ -19,7 +19,6 @@ _Self = TypeVar("_Self")
 # An object with contiguous bytes: bytes, bytearray, memoryview, array.array, a NumPy array.
 _Buffer = Any
 _Channel = Union[str, "ChannelUri"]
-_Dir = Union[str, PathLike[str]]
 _Preset = Literal["low-latency", "shared", "embedded", "throughput"]
 _Source = Literal["local", "remote"]
 _Length = Union[int, Literal["follow", "recorded"]]
@@ -62,7 +61,13 @@ class Action(IntEnum):
     CONTINUE = 4
 
 class Reconnect:
-    def __init__(self, *, driver: MediaDriver | None = None, dir: _Dir | None = None, **settings: Unpack[ClientSettings]) -> None: ...
+    def __init__(
+        self,
+        *,
+        driver: MediaDriver | ArchiveServer | None = None,
+        dir: _Dir | None = None,
+        **settings: Unpack[ClientSettings],
+    ) -> None: ...
     def __iter__(self) -> Iterator[Attempt]: ...
     def __aiter__(self) -> AsyncIterator[Attempt]: ...
 
@@ -96,16 +101,46 @@ class MediaDriver(_Scoped):
     def close(self) -> None: ...
 
 @final
+class ArchiveServer:
+    @classmethod
+    def launch_embedded(cls, **settings: Unpack[ArchiveServerSettings]) -> ArchiveServer: ...
+    @classmethod
+    def launch(
+        cls,
+        archive_dir: _Dir | None = None,
+        driver: MediaDriver | None = None,
+        *,
+        aeron_dir: _Dir | None = None,
+        **settings: Unpack[ArchiveServerSettings],
+    ) -> ArchiveServer: ...
+    archive_id: Final[int]
+    control_channel: Final[str]
+    archive_dir: Final[Path]
+    aeron_dir: Final[Path]
+    @property
+    def has_ended(self) -> bool: ...
+    @property
+    def is_closed(self) -> bool: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> ArchiveServer: ...
+    def __exit__(self, exception: object, *more: object) -> None: ...
+
+@final
 class Aeron(_Scoped):
     def __new__(
         cls,
-        driver: MediaDriver | None = None,
+        driver: MediaDriver | ArchiveServer | None = None,
         *,
         dir: _Dir | None = None,
         **settings: Unpack[ClientSettings],
     ) -> Aeron: ...
     @staticmethod
-    def connect(driver: MediaDriver | None = None, *, dir: _Dir | None = None, **settings: Unpack[ClientSettings]) -> Aeron: ...
+    def connect(
+        driver: MediaDriver | ArchiveServer | None = None,
+        *,
+        dir: _Dir | None = None,
+        **settings: Unpack[ClientSettings],
+    ) -> Aeron: ...
     def add_publication(self, channel: _Channel, stream_id: int) -> Publication: ...
     def add_exclusive_publication(self, channel: _Channel, stream_id: int) -> ExclusivePublication: ...
     def add_subscription(self, channel: _Channel, stream_id: int) -> Subscription: ...
