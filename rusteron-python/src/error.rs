@@ -100,10 +100,10 @@ pub(crate) fn closed(noun: &str) -> PyErr {
     with_cause(raised, false, Some("close() was called"))
 }
 
-/// Returns whether an exception is one of `closed`, or says that the client is closed.
-pub(crate) fn is_closed(py: Python<'_>, raised: &PyErr) -> bool {
+/// Returns whether an exception is of a class of `rusteron._errors`.
+pub(crate) fn is_a(py: Python<'_>, raised: &PyErr, class: &str) -> bool {
     module(py)
-        .and_then(|module| module.getattr("Closed"))
+        .and_then(|module| module.getattr(class))
         .is_ok_and(|class| raised.is_instance(py, &class))
 }
 

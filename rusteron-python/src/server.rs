@@ -15,9 +15,10 @@ use crate::{error, exit, wait};
 
 /// An archive in this process, without Java: it records streams to files and replays them, on threads of its own.
 ///
-/// Clients send requests on `control_channel`, through `Archive`; truncating and purging are refused. Closing the server ends its recordings at the positions
-/// that they have; the next server of the directory has them all. Clients that are made with the server itself, as in
-/// `Aeron(server)`, keep it open until they are closed or collected; `close()` closes it at once.
+/// Clients send requests on `control_channel`, through `Archive`. The server refuses to truncate and purge recordings.
+/// Closing it ends recordings at the positions that they have; the next server of the directory has them all. Clients that
+/// are made with the server itself, as in `Aeron(server)`, keep it open until they are closed or collected; `close()`
+/// closes it at once.
 ///
 /// >>> import rusteron
 /// >>> with rusteron.ArchiveServer.launch_embedded() as server, rusteron.Aeron(server) as aeron:
@@ -81,7 +82,7 @@ impl ArchiveServer {
     /// deleted, and the recordings with them.
     ///
     /// One thread and the idle strategy "backoff", and requests over IPC only, unless settings say otherwise: with
-    /// `control_channel`, the server takes requests over UDP as well. Reads no environment variables.
+    /// `control_channel`, the server takes requests over UDP as well. Reads no variables `AERON_ARCHIVE_*`.
     #[classmethod]
     #[pyo3(signature = (**settings))]
     fn launch_embedded(

@@ -123,13 +123,16 @@ pub(crate) fn each_setting(
     Ok(())
 }
 
-/// Says which setting a value of the wrong type was for.
+/// Says which setting a value of the wrong type or an unknown word was for.
 fn named(error: PyErr, name: &str) -> PyErr {
     Python::attach(|py| {
-        let is_plain = error.get_type(py).is(py.get_type::<pyo3::exceptions::PyTypeError>())
-            && !error.to_string().contains(name);
-        if is_plain {
-            pyo3::exceptions::PyTypeError::new_err(format!("{name}: {}", error.value(py)))
+        let text = format!("{name}: {}", error.value(py));
+        if error.to_string().contains(name) {
+            error
+        } else if error.get_type(py).is(py.get_type::<pyo3::exceptions::PyTypeError>()) {
+            pyo3::exceptions::PyTypeError::new_err(text)
+        } else if error::is_a(py, &error, "InvalidArgument") {
+            error::invalid(&text)
         } else {
             error
         }

@@ -152,7 +152,7 @@ impl Subscription {
     ) -> PyResult<Option<T>> {
         self.slot.check_process()?;
         match outcome {
-            Err(raised) if self.slot.is_closed() && error::is_closed(py, &raised) => Ok(None),
+            Err(raised) if self.slot.is_closed() && error::is_a(py, &raised, "Closed") => Ok(None),
             outcome => outcome,
         }
     }
