@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use rusteron_client::{ChannelUriError, Error, ErrorKind};
+use rusteron_client::{Error, ErrorKind};
 
 /// The result of every operation of a server.
 pub type Result<T, E = ServerError> = std::result::Result<T, E>;
@@ -113,12 +113,6 @@ impl std::error::Error for ServerError {}
 impl From<Error> for ServerError {
     fn from(error: Error) -> Self {
         Self::new(ServerErrorKind::Client(error.kind()), error.to_string())
-    }
-}
-
-impl From<ChannelUriError> for ServerError {
-    fn from(error: ChannelUriError) -> Self {
-        Self::from(Error::from(error))
     }
 }
 

@@ -28,6 +28,7 @@ use rusteron_core::mark_file::{
 };
 use rusteron_core::sbe::MessageHeader;
 
+use crate::context::ArchiveServerContext;
 use crate::error::{Result, ServerError, ServerErrorKind};
 use crate::mark_file::header::{
     BOOT_ID_LENGTH, HOLDER_STARTED, HOLDER_STARTING, HOLDER_STATE_OFFSET, Header, HeaderError,
@@ -37,28 +38,6 @@ use crate::mark_file::lock::Lock;
 
 const NAME: &str = "archive-mark.dat";
 const LINK_NAME: &str = "archive-mark.lnk";
-
-/// What a mark file shows, and where it is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct MarkFileSettings<'a> {
-    pub(crate) archive_dir: &'a Path,
-    /// The directory of the file, if it is another one. Then a link file in the archive's directory names it.
-    pub(crate) mark_file_dir: Option<&'a Path>,
-    pub(crate) aeron_dir: &'a Path,
-    pub(crate) archive_id: i64,
-    /// Empty without a control channel.
-    pub(crate) control_channel: &'a str,
-    pub(crate) control_stream_id: i32,
-    pub(crate) local_control_channel: &'a str,
-    pub(crate) local_control_stream_id: i32,
-    /// Empty without recording events.
-    pub(crate) events_channel: &'a str,
-    pub(crate) events_stream_id: i32,
-    /// Length of the error log in bytes.
-    pub(crate) error_buffer_length: usize,
-    /// The media driver's page size of files, of which the length of the file is a multiple.
-    pub(crate) file_page_size: usize,
-}
 
 /// The mark file of a server, which no other archive can take meanwhile. Dropping it marks the server as ended. The
 /// file stays.
@@ -76,18 +55,31 @@ impl MarkFile {
     /// Makes the mark file, or takes over that of an archive that is not alive, and marks it as starting. Errors of the
     /// former archive are saved in a file beside it. Directories are made if they are missing.
     ///
+    /// The length of the file is a multiple of `file_page_size`, the media driver's page size of files. If the file is in
+    /// another directory than the recordings, a link file names it there.
+    ///
     /// # Errors
     /// - [`ActiveArchive`](ServerErrorKind::ActiveArchive): another archive is alive, or may be. The text names its
     ///   process.
     /// - [`InvalidMarkFile`](ServerErrorKind::InvalidMarkFile): the file is damaged, or of another version.
     /// - [`InvalidArgument`](ServerErrorKind::InvalidArgument): the texts are too long together, or a length is wrong.
     /// - Errors of files, such as that of a full disk: the whole file is written.
-    pub(crate) fn activate(settings: &MarkFileSettings<'_>) -> Result<Self> {
-        let header = header(settings)?;
-        let errors_end = HEADER_LENGTH + settings.error_buffer_length;
-        let length = errors_end.next_multiple_of(settings.file_page_size);
-        let archive_dir = make_dir(settings.archive_dir)?;
-        let dir = settings.mark_file_dir.map_or_else(|| Ok(archive_dir.clone()), make_dir)?;
+    pub(crate) fn activate(
+        settings: &ArchiveServerContext,
+        aeron_dir: &Path,
+        archive_id: i64,
+        file_page_size: usize,
+    ) -> Result<Self> {
+        if !file_page_size.is_power_of_two() || file_page_size > 1 << 30 {
+            return Err(ServerError::invalid(format!(
+                "file page size {file_page_size}: must be a power of two, and 1 GiB at most"
+            )));
+        }
+        let header = header(settings, aeron_dir, archive_id)?;
+        let errors_end = HEADER_LENGTH + settings.error_buffer_length();
+        let length = errors_end.next_multiple_of(file_page_size);
+        let archive_dir = make_dir(settings.archive_dir())?;
+        let dir = settings.mark_file_dir().map_or_else(|| Ok(archive_dir.clone()), make_dir)?;
         let path = dir.join(NAME);
         let reservation = Reservation::new(&path).map_err(|owner| active(&path, owner))?;
         let (map, lock) = match create(&path, &header, length)? {
@@ -130,38 +122,31 @@ impl Drop for MarkFile {
 }
 
 /// Returns the header of a server that is starting.
-fn header(settings: &MarkFileSettings<'_>) -> Result<Header> {
-    let MarkFileSettings { error_buffer_length, file_page_size, .. } = *settings;
-    if !file_page_size.is_power_of_two() || file_page_size > 1 << 30 {
-        return Err(ServerError::invalid(format!(
-            "file page size {file_page_size}: must be a power of two, and 1 GiB at most"
-        )));
-    }
-    let lengths = mark_file::ERROR_BUFFER_LENGTHS;
-    if !lengths.contains(&error_buffer_length) {
-        return Err(ServerError::invalid(format!(
-            "error_buffer_length={error_buffer_length}: must be from {} to {}",
-            lengths.start(),
-            lengths.end()
-        )));
-    }
+fn header(settings: &ArchiveServerContext, aeron_dir: &Path, archive_id: i64) -> Result<Header> {
+    let or_nothing = |is_enabled: bool, channel: &str| {
+        if is_enabled { channel.to_owned() } else { String::new() }
+    };
     let start_timestamp = mark_file::now();
     let header = Header {
         version: 0,
         activity_timestamp: STARTING,
         start_timestamp,
         pid: std::process::id().into(),
-        control_stream_id: settings.control_stream_id,
-        local_control_stream_id: settings.local_control_stream_id,
-        events_stream_id: settings.events_stream_id,
+        control_stream_id: settings.control_stream_id(),
+        local_control_stream_id: settings.local_control_stream_id(),
+        events_stream_id: settings.recording_events_stream_id(),
         header_length: HEADER_LENGTH as i32,
-        error_buffer_length: error_buffer_length as i32,
-        archive_id: settings.archive_id,
+        // At most 2 GiB, by the setting.
+        error_buffer_length: settings.error_buffer_length() as i32,
+        archive_id,
         holder: Holder { state: HOLDER_STARTING, start_timestamp, boot_id: boot_id() },
-        control_channel: settings.control_channel.to_owned(),
-        local_control_channel: settings.local_control_channel.to_owned(),
-        events_channel: settings.events_channel.to_owned(),
-        aeron_dir: settings.aeron_dir.to_string_lossy().into_owned(),
+        control_channel: or_nothing(settings.control_channel_enabled(), settings.control_channel()),
+        local_control_channel: settings.local_control_channel().to_owned(),
+        events_channel: or_nothing(
+            settings.recording_events_enabled(),
+            settings.recording_events_channel(),
+        ),
+        aeron_dir: aeron_dir.to_string_lossy().into_owned(),
     };
     if header.encode().is_none() {
         return Err(ServerError::invalid(format!(

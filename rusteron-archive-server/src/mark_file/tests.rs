@@ -23,25 +23,21 @@ const BOOT_ID_OFFSET: usize = MessageHeader::LENGTH + header::BOOT_ID_OFFSET;
 const HOLDER_LENGTH: usize = BOOT_ID_OFFSET + BOOT_ID_LENGTH - HOLDER_STATE_OFFSET;
 const FILE_LENGTH: u64 = (HEADER_LENGTH + ERROR_BUFFER_LENGTH) as u64;
 
-fn settings(dir: &Path) -> MarkFileSettings<'_> {
-    MarkFileSettings {
-        archive_dir: dir,
-        mark_file_dir: None,
-        aeron_dir: Path::new("/dev/shm/aeron"),
-        archive_id: 42,
-        control_channel: "aeron:udp?endpoint=localhost:8010",
-        control_stream_id: 10,
-        local_control_channel: "aeron:ipc",
-        local_control_stream_id: 11,
-        events_channel: "",
-        events_stream_id: 30,
-        error_buffer_length: ERROR_BUFFER_LENGTH,
-        file_page_size: 4096,
-    }
+fn settings(dir: &Path) -> ArchiveServerContext {
+    let mut settings = ArchiveServerContext::new();
+    settings
+        .set_archive_dir(dir)
+        .and_then(|it| it.set_control_channel("aeron:udp?endpoint=localhost:8010"))
+        .expect("settings");
+    settings
+}
+
+fn activate_with(settings: &ArchiveServerContext) -> Result<MarkFile> {
+    MarkFile::activate(settings, Path::new("/dev/shm/aeron"), 42, 4096)
 }
 
 fn activate(dir: &TempDir) -> Result<MarkFile> {
-    MarkFile::activate(&settings(dir.path()))
+    activate_with(&settings(dir.path()))
 }
 
 fn path(dir: &TempDir) -> PathBuf {
@@ -375,17 +371,16 @@ fn hostile_headers_do_not_panic() {
 #[test]
 fn wrong_settings_are_named() {
     let dir = tempfile::tempdir().expect("a directory");
-    let check = |settings: MarkFileSettings<'_>, text: &str| {
-        let error = MarkFile::activate(&settings).expect_err("refused");
+    let mut settings = settings(dir.path());
+    let check = |activated: Result<MarkFile>, text: &str| {
+        let error = activated.expect_err("refused");
         assert_eq!(error.kind(), ServerErrorKind::InvalidArgument);
         assert!(error.message().contains(text), "{error}");
     };
-    let valid = settings(dir.path());
-    check(MarkFileSettings { file_page_size: 5000, ..valid }, "page size 5000");
-    let error_buffer_length = ERROR_BUFFER_LENGTH - 1;
-    check(MarkFileSettings { error_buffer_length, ..valid }, "error_buffer_length=1048575");
-    let long = "x".repeat(HEADER_LENGTH);
-    check(MarkFileSettings { control_channel: &long, ..valid }, "8192 bytes");
+    check(MarkFile::activate(&settings, dir.path(), 42, 5000), "page size 5000");
+    let long = format!("aeron:udp?alias={}", "x".repeat(HEADER_LENGTH));
+    settings.set_control_channel(&long).expect("a channel");
+    check(activate_with(&settings), "8192 bytes");
     assert_eq!(fs::read_dir(dir.path()).expect("a directory").count(), 0);
 }
 
@@ -394,12 +389,13 @@ fn link_leads_to_mark_file() {
     let dir = tempfile::tempdir().expect("a directory");
     let (marks, archive) = (dir.path().join("marks"), dir.path().join("archive"));
     let link = archive.join(LINK_NAME);
-    let elsewhere = MarkFileSettings { mark_file_dir: Some(&marks), ..settings(&archive) };
-    let mark_file = MarkFile::activate(&elsewhere).expect("a mark file");
+    let mut elsewhere = settings(&archive);
+    elsewhere.set_mark_file_dir(&marks).expect("a directory");
+    let mark_file = activate_with(&elsewhere).expect("a mark file");
     let canonical = marks.canonicalize().expect("a path");
     assert_eq!(fs::read_to_string(&link).expect("a link"), canonical.to_string_lossy());
     assert_eq!(mark_file.file.path().parent(), Some(&*canonical));
-    let _ = MarkFile::activate(&settings(&archive)).expect("a mark file");
+    let _ = activate_with(&settings(&archive)).expect("a mark file");
     assert!(!link.exists());
 }
 
@@ -408,7 +404,7 @@ fn link_leads_to_mark_file() {
 fn full_disk_is_an_error() {
     let Some(disk) = rusteron_test_support::SmallFileSystem::mount("512k") else { return };
     let full = || {
-        let error = MarkFile::activate(&settings(disk.path())).expect_err("a full disk");
+        let error = activate_with(&settings(disk.path())).expect_err("a full disk");
         assert_eq!(error.kind(), ServerErrorKind::StorageSpace, "{error}");
     };
     full();

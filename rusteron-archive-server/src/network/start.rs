@@ -17,7 +17,7 @@ use crate::context::{ArchiveServerContext, ArchiveThreadingMode};
 use crate::control::session::SessionSettings;
 use crate::counters::{ArchiveCounters, MeasuredAgent};
 use crate::error::{Result, ServerError, ServerErrorKind};
-use crate::mark_file::{MarkFile, MarkFileSettings};
+use crate::mark_file::MarkFile;
 use crate::network::adding::await_all;
 use crate::network::requests::RequestImage;
 use crate::network::{
@@ -135,24 +135,8 @@ fn canonical(dir: &Path) -> Result<PathBuf> {
 
 fn activate_mark_file(settings: &ArchiveServerContext, archive_id: i64) -> Result<MarkFile> {
     let context = client::context(settings)?;
-    let or_nothing = |is_enabled: bool, channel| if is_enabled { channel } else { "" };
-    MarkFile::activate(&MarkFileSettings {
-        archive_dir: settings.archive_dir(),
-        mark_file_dir: settings.mark_file_dir(),
-        aeron_dir: context.dir(),
-        archive_id,
-        control_channel: or_nothing(settings.control_channel_enabled(), settings.control_channel()),
-        control_stream_id: settings.control_stream_id(),
-        local_control_channel: settings.local_control_channel(),
-        local_control_stream_id: settings.local_control_stream_id(),
-        events_channel: or_nothing(
-            settings.recording_events_enabled(),
-            settings.recording_events_channel(),
-        ),
-        events_stream_id: settings.recording_events_stream_id(),
-        error_buffer_length: settings.error_buffer_length(),
-        file_page_size: client::file_page_size(&context)?,
-    })
+    let file_page_size = client::file_page_size(&context)?;
+    MarkFile::activate(settings, context.dir(), archive_id, file_page_size)
 }
 
 /// Deletes what an earlier archive has left, except for its mark file and what belongs to that, which guard the directory.
