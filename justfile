@@ -60,6 +60,11 @@ test-cluster *args:
 survival *args:
     cargo run --release -p rusteron-survival -- "$@"
 
+# Run Aeron's own tests of its C and C++ archive clients against our archive or, with `--java`, Java's (cmake 3.30, g++; minutes)
+[group('check further')]
+test-aeron-archive *args:
+    .ci/aeron-archive-tests "$@"
+
 # Record, replay and compare 10 million messages, and merge 100 times under load (Java, 9 GB of disk; minutes)
 [group('check further')]
 prove-archive-integrity:
