@@ -4,6 +4,7 @@ pub(crate) mod authentication;
 pub(crate) mod request;
 pub(crate) mod responses;
 pub(crate) mod session;
+mod waiting;
 
 /// A control session's id, as clients see it.
 pub(crate) type SessionId = i64;

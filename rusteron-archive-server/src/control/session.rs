@@ -1,23 +1,17 @@
 //! The states of a control session.
 
-use std::collections::VecDeque;
 use std::mem;
 
 use rusteron_core::panic::catch;
 
 use crate::control::authentication::{Authentication, Authenticator};
 use crate::control::responses::{Answer, Failure, challenge, invalid_version, ping};
+use crate::control::waiting::Waiting;
 use crate::control::{Clock, ImageId, Responder, Sending, SessionId};
 use crate::protocol::error_code::ErrorCode;
 
 /// The pause between repetitions of an answer to a connect request.
 const RESEND_INTERVAL_NS: i64 = 200_000_000;
-
-/// The most messages that wait for a client. The requests of a client that does not read its answers would fill the memory.
-const MAX_WAITING: usize = 64 * 1024;
-
-/// The most requests that wait for one before them.
-const MAX_DEFERRED: usize = 4096;
 
 /// The text of a rejection, which Java's clients know.
 const REJECTED: &str = "authentication rejected";
@@ -105,10 +99,10 @@ pub(crate) struct ControlSession {
     activity_deadline_ns: Option<i64>,
     ping_deadline_ns: i64,
     /// Messages that wait for the client, in order.
-    waiting: VecDeque<Vec<u8>>,
+    waiting: Waiting,
     /// A request waits for the driver. Those behind it wait, too, so that answers come in order.
     pub(crate) is_deferring: bool,
-    deferred: VecDeque<Vec<u8>>,
+    deferred: Waiting,
 }
 
 impl ControlSession {
@@ -123,9 +117,9 @@ impl ControlSession {
             resend_deadline_ns: now.ns,
             activity_deadline_ns: Some(now.ns.saturating_add(settings.connect_timeout_ns)),
             ping_deadline_ns: now.ns.saturating_add(settings.liveness_check_interval_ns),
-            waiting: VecDeque::new(),
+            waiting: Waiting::default(),
             is_deferring: false,
-            deferred: VecDeque::new(),
+            deferred: Waiting::default(),
         }
     }
 
@@ -175,16 +169,14 @@ impl ControlSession {
 
     /// Keeps a request until the one before it is answered.
     pub(crate) fn defer(&mut self, request: Vec<u8>) {
-        if self.deferred.len() < MAX_DEFERRED {
-            self.deferred.push_back(request);
-        } else {
+        if !self.deferred.push(request) {
             self.end(End::Failed("too many requests wait for the driver".to_owned()));
         }
     }
 
     /// Returns the next request that has waited, unless the session has ended.
     pub(crate) fn next_deferred(&mut self) -> Option<Vec<u8>> {
-        if self.end.is_some() { None } else { self.deferred.pop_front() }
+        if self.end.is_some() { None } else { self.deferred.remove_first() }
     }
 
     /// The response publication is there, or cannot be added.
@@ -231,11 +223,10 @@ impl ControlSession {
     ) {
         let outcome = self.try_send(&message, now, responder);
         if outcome == Sending::BackPressured {
-            if self.waiting.len() >= MAX_WAITING {
+            if !self.waiting.push(message) {
                 let text = "too many responses wait for a client that does not read them";
-                return self.end(End::Failed(text.to_owned()));
+                self.end(End::Failed(text.to_owned()));
             }
-            self.waiting.push_back(message);
         }
     }
 
@@ -431,10 +422,10 @@ impl ControlSession {
         }
         let mut waiting = mem::take(&mut self.waiting);
         while self.state == State::Active {
-            let Some(message) = waiting.front() else { break };
+            let Some(message) = waiting.first() else { break };
             match self.attempt(message, now, responder) {
                 // A message that is too long for this client's terms would wait for ever.
-                Sending::Sent | Sending::TooLong => _ = waiting.pop_front(),
+                Sending::Sent | Sending::TooLong => drop(waiting.remove_first()),
                 _ => break,
             }
             work += 1;

@@ -7,6 +7,9 @@ use rusteron_client::Counter;
 
 use crate::mark_file::MarkFile;
 
+/// The most bytes of a text. A client's message can have 16 MiB.
+const MAX_LENGTH: usize = 8 * 1024;
+
 /// Where errors go: the log, the mark file's error log, and the counter of errors (type 101).
 #[derive(Debug)]
 pub(crate) struct Errors {
@@ -25,7 +28,10 @@ impl Errors {
         Self { counter, mark_file, client_errors }
     }
 
+    /// Reports an error. Its text may have a part of a client's message.
     pub(crate) fn report(&self, text: &str) {
+        let end = (0..=text.len().min(MAX_LENGTH)).rev().find(|&end| text.is_char_boundary(end));
+        let text = &text[..end.unwrap_or_default()];
         self.counter.increment_release();
         self.mark_file.record_error(text);
         log::warn!("archive: {text}");

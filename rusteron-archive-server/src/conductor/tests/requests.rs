@@ -115,7 +115,7 @@ fn requests_that_wait_end_with_their_client() {
 fn requests_that_wait_are_bounded() {
     let mut harness = Harness::connected();
     harness.start(3, IPC, false);
-    for correlation_id in 0..4097 {
+    for correlation_id in 0..=64 * 1024 {
         harness.send(archive_id(correlation_id));
     }
     harness.clear();
