@@ -123,9 +123,7 @@ impl Drop for MarkFile {
 
 /// Returns the header of a server that is starting.
 fn header(settings: &ArchiveServerContext, aeron_dir: &Path, archive_id: i64) -> Result<Header> {
-    let or_nothing = |is_enabled: bool, channel: &str| {
-        if is_enabled { channel.to_owned() } else { String::new() }
-    };
+    let control = settings.control_channel_enabled().then(|| settings.control_channel().to_owned());
     let start_timestamp = mark_file::now();
     let header = Header {
         version: 0,
@@ -140,12 +138,10 @@ fn header(settings: &ArchiveServerContext, aeron_dir: &Path, archive_id: i64) ->
         error_buffer_length: settings.error_buffer_length() as i32,
         archive_id,
         holder: Holder { state: HOLDER_STARTING, start_timestamp, boot_id: boot_id() },
-        control_channel: or_nothing(settings.control_channel_enabled(), settings.control_channel()),
+        control_channel: control.unwrap_or_default(),
         local_control_channel: settings.local_control_channel().to_owned(),
-        events_channel: or_nothing(
-            settings.recording_events_enabled(),
-            settings.recording_events_channel(),
-        ),
+        // Also if recording events are disabled, as Java's archive does.
+        events_channel: settings.recording_events_channel().to_owned(),
         aeron_dir: aeron_dir.to_string_lossy().into_owned(),
     };
     if header.encode().is_none() {

@@ -28,6 +28,7 @@ fn settings(dir: &Path) -> ArchiveServerContext {
     settings
         .set_archive_dir(dir)
         .and_then(|it| it.set_control_channel("aeron:udp?endpoint=localhost:8010"))
+        .and_then(|it| it.set_recording_events_channel("aeron:udp?endpoint=localhost:8030"))
         .expect("settings");
     settings
 }
@@ -150,7 +151,9 @@ fn life_of_mark_file() {
     assert_eq!((starting.version, starting.activity_timestamp), (0, STARTING));
     assert_eq!((starting.pid, starting.archive_id), (std::process::id().into(), 42));
     assert_eq!(starting.control_channel, "aeron:udp?endpoint=localhost:8010");
-    assert_eq!((&*starting.events_channel, &*starting.aeron_dir), ("", "/dev/shm/aeron"));
+    // Events are disabled.
+    let events = "aeron:udp?endpoint=localhost:8030";
+    assert_eq!((&*starting.events_channel, &*starting.aeron_dir), (events, "/dev/shm/aeron"));
 
     mark_file.ready();
     let ready = read(&dir);

@@ -66,6 +66,19 @@ impl<R: Resource> fmt::Debug for Adding<R> {
     }
 }
 
+/// Returns what a client is told if the driver refuses a resource: the reason, then the driver's number as Java's client
+/// writes it.
+pub(crate) fn refusal(error: &Error) -> String {
+    let number = match (error.code(), error.kind()) {
+        // Numbers of the driver are negative here.
+        (code @ ..0, _) => code.unsigned_abs(),
+        // The client has refused what the driver would refuse.
+        (_, ErrorKind::InvalidChannel) => 1,
+        _ => return error.to_string(),
+    };
+    format!("{error}, errorCodeValue={number}")
+}
+
 /// Adds resources at once, and waits for all of them, which it returns in order. Does the client's work meanwhile.
 ///
 /// # Errors
@@ -139,5 +152,8 @@ mod tests {
         let wrong = Adding::publication("aeron:udp?endpoint=localhost".to_owned(), 1);
         let error = await_all(&aeron, [wrong]).expect_err("no port");
         assert_ne!(error.kind(), ErrorKind::DriverTimeout, "{error}");
+        let text = refusal(&error);
+        assert!(text.ends_with(", errorCodeValue=11"), "{text}");
+        assert_eq!(refusal(&Error::new(ErrorKind::Other, "a reason")), "error: a reason");
     }
 }

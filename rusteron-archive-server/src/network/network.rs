@@ -13,7 +13,7 @@ use crate::conductor::effect::{
     Sending, SessionId, StartRecording, StartReplay,
 };
 use crate::counters::{ArchiveCounters, RecordedStream};
-use crate::network::adding::poll_all;
+use crate::network::adding::{poll_all, refusal};
 use crate::network::requests::RequestImage;
 use crate::network::{Adding, Errors, Event, Responses, responses};
 use crate::recorder::{RecorderCommand, RecorderEvent};
@@ -164,7 +164,7 @@ impl Network {
                 self.record(RecorderCommand::AddSubscription(Box::new(subscription)));
                 id
             });
-            let outcome = outcome.map_err(|error| error.to_string());
+            let outcome = outcome.map_err(|error| refusal(&error));
             events.push(Event::RecordingSubscription(ticket, outcome));
         }
     }
@@ -194,7 +194,7 @@ impl Network {
                 self.counters.recordings.increment_release();
                 self.record(RecorderCommand::StartRecording(start, counter));
             });
-            let outcome = outcome.map_err(|error| error.to_string());
+            let outcome = outcome.map_err(|error| refusal(&error));
             events.push(Event::RecordingStarted(recording, outcome));
         }
     }
@@ -207,7 +207,8 @@ impl Network {
                     self.replay(ReplayerCommand::StartReplay(start, Box::new(publication)));
                 }
                 Err(error) => {
-                    let text = format!("failed to create replay publication: {error}");
+                    let reason = refusal(&error);
+                    let text = format!("failed to create replay publication: {reason}");
                     let failure = Failure::generic(text);
                     events.push(Event::ReplayStarted(start.replay, Err(failure)));
                 }
@@ -357,7 +358,8 @@ impl Outside for Network {
     fn counter(&self, id: i32) -> Result<CounterView, String> {
         let counters = self.aeron.counters_reader();
         let value = counters.value(id).zip(counters.registration_id(id));
-        let (value, registration_id) = value.ok_or(format!("Counter not allocated: id={id}"))?;
+        let (value, registration_id) =
+            value.ok_or_else(|| format!("ERROR - Counter id is not allocated: {id}"))?;
         Ok(CounterView { value, registration_id })
     }
 
