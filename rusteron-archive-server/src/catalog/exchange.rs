@@ -50,10 +50,7 @@ fn tool(dir: &Path, arguments: &[&str]) -> Finished {
     let script = java_run();
     let dir = dir.to_str().expect("a path");
     let all = [&["io.aeron.archive.ArchiveTool", dir], arguments].concat();
-    let mut command = command(script.to_str().expect("a path"), all);
-    // For Agrona's CRC-32.
-    command.env("RUSTERON_JAVA_OPTIONS", "--add-opens=java.base/java.util.zip=ALL-UNNAMED");
-    let finished = run(command);
+    let finished = run(command(script.to_str().expect("a path"), all));
     finished.assert_exit_code(0);
     finished
 }
