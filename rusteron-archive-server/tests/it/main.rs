@@ -2,6 +2,8 @@
 //! drivers; these modules have subjects, and the others mirror `src/`.
 
 mod cycles;
+#[cfg(unix)]
+mod differential;
 mod exchange;
 mod lifetime;
 #[cfg(feature = "binary")]

@@ -1,0 +1,271 @@
+//! Random requests, and publishers whose streams are recorded.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use rusteron_client::{Aeron, ExclusivePublication, OfferError, UncheckedChannel};
+use rusteron_test_support::{Random, free_port};
+
+use super::protocol::{Field, Ids, Int, Long, Names, encode};
+use super::side::Side;
+
+const TERM_LENGTH: i64 = 64 * 1024;
+const INITIAL_TERM: i64 = 7;
+const STREAMS: [i32; 2] = [33, 34];
+/// Kinds of requests, and of all steps.
+const REQUESTS: usize = 19;
+const KINDS: usize = 28;
+/// How long messages are offered in a step.
+const OFFERING: Duration = Duration::from_secs(2);
+
+/// Messages for both archives.
+pub(super) struct Script {
+    aeron: Aeron,
+    /// Of the streams over UDP.
+    endpoint: String,
+    random: Random,
+    pub(super) publications: BTreeMap<usize, (ExclusivePublication, i32)>,
+    /// A counter that bounds replays.
+    limit_counter: i32,
+    last_correlation: i64,
+}
+
+/// What happens in a step.
+pub(super) enum Step {
+    /// A message for each of the archives.
+    Request([Vec<u8>; 2]),
+    /// A change of a publisher, which both archives see.
+    Publisher,
+}
+
+impl Script {
+    pub(super) fn new(aeron: Aeron, seed: u64, limit_counter: i32) -> Self {
+        let endpoint = format!("endpoint=localhost:{}", free_port());
+        let random = Random::new(seed);
+        let publications = BTreeMap::new();
+        Self { aeron, endpoint, random, publications, limit_counter, last_correlation: 100 }
+    }
+
+    /// Makes up the next step, and says what it is.
+    pub(super) fn next(&mut self, sides: &mut [Side; 2]) -> (String, Step) {
+        let kind = self.random.below(KINDS);
+        let random = Random::new(self.random.next());
+        if kind >= REQUESTS {
+            let what = self.publish(random, sides);
+            return (what, Step::Publisher);
+        }
+        self.last_correlation += 1;
+        let [(what, first), (other, second)] =
+            sides.each_mut().map(|side| self.request(side, kind, random.clone()));
+        assert_eq!(what, other, "the archives have given different ids");
+        (format!("{} {what}", self.last_correlation), Step::Request([first, second]))
+    }
+
+    fn channel(&self, random: &mut Random) -> String {
+        let udp = format!("aeron:udp?{}", self.endpoint);
+        // None with tags: it could be recorded beside another that has the same streams, and the driver announces an image
+        // to several subscriptions in any order.
+        let usual = ["aeron:ipc", "aeron:ipc?alias=x", "aeron:ipc?mtu=1408", &udp];
+        let wrong = ["aeron:foo", "nonsense", "aeron:ipc?so-sndbuf=1x", "aeron:udp"];
+        let is_wrong = random.percent(15);
+        let chosen = random.below(4);
+        (if is_wrong { wrong[chosen] } else { usual[chosen] }).to_owned()
+    }
+
+    fn request(&self, side: &mut Side, kind: usize, mut random: Random) -> (String, Vec<u8>) {
+        let random = &mut random;
+        let correlation_id = self.last_correlation;
+        let mut choose = |numbers: &[i64]| numbers[random.below(numbers.len())];
+        let position = choose(&[-1, -1, 0, 32, 96, 128, 160, 13, -64, 1 << 17, 1 << 20, i64::MAX]);
+        // Not 0: Java never ends such a replay, nor that of a recording without frames that begins elsewhere than at 0.
+        let length = choose(&[-1, -1, -2, -2, 32, 64, 1 << 30, i64::MAX, -5, i64::MIN]);
+        let io_max = Int(choose(&[-1, 0, 1000, 4096, 1 << 21]) as i32);
+        let count = choose(&[1, 2, 5, 100]) as i32;
+        let (location, auto_stop) = (choose(&[0, 1]) as i32, choose(&[0, 1]) as i32);
+        let position_of = choose(&[52, 12, 15, 67]) as u16;
+        let stream = STREAMS[random.below(STREAMS.len())];
+        let (channel, number) = (self.channel(random), random.below(1000));
+        let recording = match side.ids.recordings {
+            known if random.percent(85) => random.below(known) as i64,
+            known => [known as i64, 99, -1][random.below(3)],
+        };
+        let ends = [&side.ids.starts, &side.ids.stops].map(|known| known.get(&recording));
+        let position = if ends[0] == ends[1] { 13 } else { position };
+        let fragment = ["", "ipc", "alias", "udp", "zzz"][random.below(5)];
+
+        let pick = |ids: &[i64]| match ids.len() {
+            known if known == 0 || number % 5 == 0 => (0, 12_345),
+            known => (1 + number % known, ids[number % known]),
+        };
+        let session = Long(side.session);
+        let head = |template: u16, fields: Vec<Field>, data: &[&str]| {
+            let fields: Vec<_> =
+                [session, Long(correlation_id)].into_iter().chain(fields).collect();
+            encode(template, &fields, &data.iter().map(|it| it.as_bytes()).collect::<Vec<_>>())
+        };
+        let source = || vec![Int(stream), Int(location)];
+        let described = format!("{channel} stream {stream} location {location}");
+        match kind {
+            0 | 1 => {
+                side.ids.expect(correlation_id, Names::Subscription);
+                (format!("start recording {described}"), head(4, source(), &[&channel]))
+            }
+            2 => {
+                side.ids.expect(correlation_id, Names::Subscription);
+                let fields = [source(), vec![Int(auto_stop)]].into_iter().flatten().collect();
+                let what = format!("start recording {described} auto-stop {auto_stop}");
+                (what, head(63, fields, &[&channel]))
+            }
+            3 => {
+                let what = format!("stop recording {channel} stream {stream}");
+                (what, head(5, vec![Int(stream)], &[&channel]))
+            }
+            4 => {
+                let (number, id) = pick(&side.ids.subscriptions);
+                (format!("stop subscription {number}"), head(14, vec![Long(id)], &[]))
+            }
+            5 => (format!("stop recording {recording}"), head(65, vec![Long(recording)], &[])),
+            6 | 7 => {
+                side.ids.expect(correlation_id, Names::Replay);
+                // Java does not answer if it cannot parse the channel.
+                let parses = channel.starts_with("aeron:ipc") || channel.contains("endpoint");
+                let channel = if parses { &*channel } else { "aeron:ipc" };
+                let what = format!("replay {recording} from {position}, {length} to {channel}");
+                let stream = Int(side.replay_stream);
+                let fields =
+                    vec![Long(recording), Long(position), Long(length), stream, io_max, Long(-1)];
+                (what, head(6, fields, &[channel]))
+            }
+            8 => {
+                side.ids.expect(correlation_id, Names::Replay);
+                let limit = if number % 8 == 0 { 5_000 } else { self.limit_counter };
+                let what = format!("replay {recording} from {position}, {length} up to {limit}");
+                let fields = vec![
+                    Long(recording),
+                    Long(position),
+                    Long(length),
+                    Int(limit),
+                    Int(side.replay_stream),
+                    io_max,
+                    Long(-1),
+                ];
+                (what, head(18, fields, &["aeron:ipc"]))
+            }
+            9 => {
+                let (number, id) = pick(&side.ids.replays);
+                (format!("stop replay {number}"), head(7, vec![Long(id)], &[]))
+            }
+            10 => (format!("stop replays of {recording}"), head(19, vec![Long(recording)], &[])),
+            11 => {
+                side.ids.expect(correlation_id, Names::Token);
+                (format!("token for {recording}"), head(105, vec![Long(recording)], &[]))
+            }
+            12 => {
+                let what = format!("list {count} from {recording}");
+                (what, head(8, vec![Long(recording), Int(count)], &[]))
+            }
+            13 => {
+                let what = format!("list {count} from {recording}, {fragment} stream {stream}");
+                let fields = vec![Long(recording), Int(count), Int(stream)];
+                (what, head(9, fields, &[fragment]))
+            }
+            14 => (format!("list {recording}"), head(10, vec![Long(recording)], &[])),
+            15 => {
+                let mut publications = self.publications.values();
+                let (session, stream) = publications
+                    .next()
+                    .map_or((5, stream), |(it, stream)| (it.session_id(), *stream));
+                let what = format!("find from {recording} session {session} {fragment} {stream}");
+                let fields = vec![Long(recording), Int(session), Int(stream)];
+                (what, head(16, fields, &[fragment]))
+            }
+            16 => {
+                // Of several subscriptions, Java begins with any.
+                let (index, count) = [(0, 100), (0, 0), (-1, 100), (50, 100), (0, -1)][number % 5];
+                let what = format!("list {count} subscriptions from {index}: {fragment} {stream}");
+                let fields = vec![Int(index), Int(count), Int(auto_stop), Int(stream)];
+                (what, head(17, fields, &[fragment]))
+            }
+            17 => {
+                let what = format!("position {position_of} of {recording}");
+                (what, head(position_of, vec![Long(recording)], &[]))
+            }
+            _ => {
+                side.ids.expect(correlation_id, Names::Subscription);
+                // Of several images, Java extends by the next one for a moment if the first ends the subscription.
+                let images = self.publications.values().filter(|it| it.1 == stream).count();
+                let auto_stop = if images > 1 { 0 } else { auto_stop };
+                let what = format!("extend {recording} {described} auto-stop {auto_stop}");
+                let fields = [vec![Long(recording)], source(), vec![Int(auto_stop)]];
+                (what, head(64, fields.into_iter().flatten().collect(), &[&channel]))
+            }
+        }
+    }
+
+    /// Adds or removes a publication, or offers messages.
+    fn publish(&mut self, mut random: Random, sides: &mut [Side; 2]) -> String {
+        let key = random.below(4);
+        if self.publications.contains_key(&key) && random.percent(40) {
+            self.publications.remove(&key);
+            return format!("close publication {key}");
+        }
+        if let Some((publication, _)) = self.publications.get_mut(&key) {
+            let (count, length) = [(3, 40), (3, 40), (150, 1000)][random.below(3)];
+            let mut offered = 0;
+            let start = Instant::now();
+            // An image beyond the limit of recordings stays unread, and stops the publisher.
+            while offered < count && publication.is_connected() && start.elapsed() < OFFERING {
+                if publication.offer(&random.clone().bytes(length)).is_ok() {
+                    random.next();
+                    offered += 1;
+                }
+                sides.iter_mut().for_each(Side::poll);
+            }
+            return format!("offer {offered} messages of {length} B by publication {key}");
+        }
+        let stream = STREAMS[if key == 3 { random.below(2) } else { key % 2 }];
+        let channel = match key {
+            2 => format!("aeron:udp?{}", self.endpoint),
+            _ => "aeron:ipc".to_owned(),
+        };
+        // The last one continues a recording.
+        let stops: Vec<_> = sides[0].ids.stops.values().copied().collect();
+        let position =
+            if key == 3 && !stops.is_empty() { stops[random.below(stops.len())] } else { 0 };
+        let (term, offset) = (INITIAL_TERM + position / TERM_LENGTH, position % TERM_LENGTH);
+        let separator = if channel.contains('?') { '|' } else { '?' };
+        let channel = format!(
+            "{channel}{separator}init-term-id={INITIAL_TERM}|term-id={term}|term-offset={offset}\
+             |term-length={TERM_LENGTH}|linger=0"
+        );
+        let publication = self
+            .aeron
+            .add_exclusive_publication(UncheckedChannel(&channel), stream)
+            .expect("a publication");
+        self.publications.insert(key, (publication, stream));
+        format!("add publication {key} of stream {stream} at {position}")
+    }
+
+    /// Tells whether publications over UDP have the subscribers that they should have.
+    pub(super) fn is_connected(&self, ids: &Ids) -> bool {
+        self.publications.values().filter(|(it, _)| it.channel().contains("udp")).all(
+            |(publication, stream)| {
+                let is_received = |(channel, known): &(String, i32)| {
+                    channel.starts_with("aeron:udp") && known == stream
+                };
+                publication.is_connected() || !ids.streams.iter().any(is_received)
+            },
+        )
+    }
+
+    /// Where the publication of a session is, if it is still there.
+    pub(super) fn position(&self, session_id: i32) -> Option<i64> {
+        let mut publications = self.publications.values().map(|(publication, _)| publication);
+        let publication = publications.find(|it| it.session_id() == session_id)?;
+        match publication.position() {
+            Ok(position) => Some(position),
+            Err(OfferError::Closed(_)) => None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
