@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use rusteron_benchmarks::command_line::choice::idle_strategy;
 use rusteron_benchmarks::command_line::failure::{self, Failure};
 use rusteron_benchmarks::processes::echo_service;
+use rusteron_benchmarks::programs::archives::{self, ArchivesOptions};
 use rusteron_benchmarks::programs::calls::{self, CallsOptions};
 use rusteron_benchmarks::programs::cluster::{self, ClusterOptions};
 use rusteron_benchmarks::programs::driver_resources::{self, ResourceOptions};
@@ -44,6 +45,7 @@ enum Benchmark {
     UdpRoundTrips(RoundTripOptions),
     Drivers(DriversOptions),
     DriverResources(ResourceOptions),
+    Archives(ArchivesOptions),
     Recording(RecordingOptions),
     Cluster(ClusterOptions),
     Calls(CallsOptions),
@@ -72,6 +74,7 @@ fn run(benchmark: &Benchmark) -> Result<(), Failure> {
         Benchmark::UdpRoundTrips(options) => udp_round_trips::run(options),
         Benchmark::Drivers(options) => drivers::run(options),
         Benchmark::DriverResources(options) => driver_resources::run(options),
+        Benchmark::Archives(options) => archives::run(options),
         Benchmark::Recording(options) => recording::run(options),
         Benchmark::Cluster(options) => cluster::run(options),
         Benchmark::Calls(options) => calls::run(options),

@@ -180,6 +180,12 @@ pub fn media_driver_beside(program: &str) -> PathBuf {
     program_in(folder, "media_driver", "rusteron-media-driver")
 }
 
+/// The archive with its media driver, in the same directory.
+pub fn archiving_media_driver_beside(program: &str) -> PathBuf {
+    let folder = Path::new(program).parent().expect("a directory");
+    program_in(folder, "archiving_media_driver", "rusteron-archive-server")
+}
+
 /// The directory of the programs of the build that this test belongs to.
 pub(crate) fn folder_of_programs() -> PathBuf {
     let test = std::env::current_exe().expect("a path");

@@ -25,7 +25,9 @@ mod wait;
 
 pub use allocations::{CountingAllocator, without_allocating};
 pub use captured_log::logged_with;
-pub use child_process::{ChildProcess, DriverProcess, media_driver, media_driver_beside};
+pub use child_process::{
+    ChildProcess, DriverProcess, archiving_media_driver_beside, media_driver, media_driver_beside,
+};
 pub use coverage::{Functions, Omissions, Sources, coverage_problems};
 pub use driver_files::{ForgedCnc, log_bytes, log_file, log_tails, unblock};
 pub use drivers::{

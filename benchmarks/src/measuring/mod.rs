@@ -1,5 +1,6 @@
 //! Measuring a stream within this process: loops and samples.
 
+pub mod archive_streams;
 pub mod connection;
 pub mod measurement;
 pub mod message_path;

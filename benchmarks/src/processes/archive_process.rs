@@ -1,20 +1,45 @@
-//! Aeron's Java archive with its media driver, as a process of its own.
+//! An archive with its media driver, as a process of its own: Aeron's in Java, or ours.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rusteron_archive::{Archive, ArchiveContext};
-use rusteron_client::Aeron;
+use rusteron_client::{Aeron, CncFile};
 use tempfile::TempDir;
 
 use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
+use crate::measuring::archive_streams::DEADLINE;
+use crate::processes::driver_process::remove_driver_variables;
 use crate::processes::java::Java;
 use crate::processes::program::Program;
 
-/// How long an archive may take to start, and to answer.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+/// The program that an archive is.
+#[derive(Debug, Clone, Copy)]
+pub enum ArchiveProgram<'a> {
+    /// Our `archiving_media_driver`, at this path.
+    Rust(&'a Path),
+    /// Aeron's.
+    Java(&'a Java),
+}
+
+impl ArchiveProgram<'_> {
+    fn start(self, options: &[String]) -> Result<Program, Failure> {
+        match self {
+            Self::Rust(path) => {
+                let mut command = Command::new(path);
+                remove_driver_variables(&mut command);
+                command.args(options);
+                Program::start("archiving_media_driver".to_owned(), command, DEADLINE)
+            }
+            Self::Java(java) => {
+                java.start("io.aeron.archive.ArchivingMediaDriver", options, &[], DEADLINE)
+            }
+        }
+    }
+}
 
 /// An archive in directories of its own, which go with it.
 #[derive(Debug)]
@@ -26,13 +51,15 @@ pub struct ArchiveProcess {
 }
 
 impl ArchiveProcess {
-    /// Starts an archive whose recordings are below `dir`, and connects to it.
+    /// Starts an archive whose recordings are below `dir`, and connects to it. `options` are further properties,
+    /// such as `-Daeron.archive.file.sync.level=1`.
     ///
     /// # Errors
     /// [`Failure::Run`] if it does not start; [`Failure::Interrupted`].
     pub fn start(
-        java: &Java,
+        program: ArchiveProgram<'_>,
         dir: &Path,
+        options: &[String],
         interrupt: &Interrupt,
     ) -> Result<(Self, Archive), Failure> {
         let create = |dir: &Path| {
@@ -43,7 +70,7 @@ impl ArchiveProcess {
         let shm = Path::new("/dev/shm");
         let driver_dir = create(if shm.is_dir() { shm } else { dir })?;
         let archive_dir = create(dir)?;
-        let options = [
+        let mut all = vec![
             format!("-Daeron.dir={}", driver_dir.path().join("driver").display()),
             format!("-Daeron.archive.dir={}", archive_dir.path().display()),
             format!("-Daeron.archive.mark.file.dir={}", driver_dir.path().display()),
@@ -58,8 +85,8 @@ impl ArchiveProcess {
             "-Daeron.spies.simulate.connection=true".to_owned(),
             "-Daeron.term.buffer.sparse.file=true".to_owned(),
         ];
-        let main = "io.aeron.archive.ArchivingMediaDriver";
-        let program = java.start(main, &options, &[], DEADLINE)?;
+        all.extend_from_slice(options);
+        let program = program.start(&all)?;
         let mut process = Self { program, _archive_dir: archive_dir, driver_dir };
         let archive = process.connect(interrupt)?;
         Ok((process, archive))
@@ -68,9 +95,13 @@ impl ArchiveProcess {
     fn connect(&mut self, interrupt: &Interrupt) -> Result<Archive, Failure> {
         let deadline = Instant::now() + DEADLINE;
         loop {
-            let failure = match session(&self.aeron_dir()) {
-                Ok(archive) => return Ok(archive),
-                Err(failure) => failure,
+            // A client would sleep until the driver's file is there.
+            let failure = match CncFile::open(self.aeron_dir(), Duration::ZERO) {
+                Ok(_) => match session(&self.aeron_dir()) {
+                    Ok(archive) => return Ok(archive),
+                    Err(failure) => failure,
+                },
+                Err(error) => error.into(),
             };
             self.program.check()?;
             if interrupt.is_requested() {
@@ -79,8 +110,13 @@ impl ArchiveProcess {
             if Instant::now() >= deadline {
                 return Err(failure);
             }
-            thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.program.pid()
     }
 
     /// Where its media driver is.

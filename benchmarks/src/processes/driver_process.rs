@@ -111,22 +111,42 @@ impl FromStr for Settings {
 /// # Errors
 /// [`Failure::Usage`] if it is another program, or missing.
 pub fn media_driver(path: Option<&Path>) -> Result<PathBuf, Failure> {
+    find_program("media_driver", "--media-driver", "rusteron-media-driver", path)
+}
+
+/// Finds the program `archiving_media_driver` in the same way.
+///
+/// # Errors
+/// As for [`media_driver`].
+pub fn archiving_media_driver(path: Option<&Path>) -> Result<PathBuf, Failure> {
+    let name = "archiving_media_driver";
+    find_program(name, "--archiving-media-driver", "rusteron-archive-server", path)
+}
+
+fn find_program(
+    name: &str,
+    option: &str,
+    package: &str,
+    path: Option<&Path>,
+) -> Result<PathBuf, Failure> {
     let path = match path {
         Some(path) => path.to_owned(),
         None => env::current_exe()
             .map_err(|error| Failure::run("cannot tell where this program is", error))?
-            .with_file_name("media_driver"),
+            .with_file_name(name),
     };
     let unusable = |reason: String| {
         let reason = format!(
-            "expected the program of that name, which `cargo build --release -p \
-             rusteron-media-driver` builds: {reason}"
+            "expected the program of that name, which `cargo build --release -p {package}` \
+             builds: {reason}"
         );
-        Failure::usage("--media-driver <FILE>", path.display(), reason)
+        Failure::usage(&format!("{option} <FILE>"), path.display(), reason)
     };
     let version = Command::new(&path).arg("--version").output();
     let version = version.map_err(|error| unusable(error.to_string()))?;
-    if version.status.success() && version.stdout.starts_with(b"rusteron-media-driver ") {
+    let is_it =
+        [package, name].iter().any(|it| version.stdout.starts_with(format!("{it} ").as_bytes()));
+    if version.status.success() && is_it {
         return Ok(path);
     }
     Err(unusable("it prints another version".to_owned()))

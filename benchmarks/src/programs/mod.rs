@@ -1,5 +1,6 @@
 //! The benchmarks, one in each file.
 
+pub mod archives;
 pub mod calls;
 pub mod cluster;
 pub mod comparison;

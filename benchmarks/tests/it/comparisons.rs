@@ -3,7 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 
 use rusteron_benchmarks::reports::results::Row;
-use rusteron_test_support::{Running, has_java, media_driver_beside};
+use rusteron_test_support::{
+    Running, archiving_media_driver_beside, has_java, media_driver_beside,
+};
 
 use crate::{benchmark, highest, measure, names, short};
 
@@ -32,6 +34,9 @@ impl Expected {
             return;
         }
         media_driver_beside(env!("CARGO_BIN_EXE_benchmark"));
+        if arguments.first() == Some(&"archives") {
+            archiving_media_driver_beside(env!("CARGO_BIN_EXE_benchmark"));
+        }
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut times = TIMES.iter();
         let finished = loop {
@@ -222,6 +227,54 @@ benchmarks! {
             "full msgs/s",
             "start-up ms",
             "shutdown ms",
+        ],
+    }
+    archives {
+        arguments: &[
+            "archives",
+            "--contenders=rust",
+            "--parts=rates",
+            "--message-lengths=64",
+            "--recordings=1,3",
+            "--recording-length=480000",
+        ],
+        needs_java: false,
+        rows: &["unsynced, 64 B, recordings: 1: Rust", "unsynced, 64 B, recordings: 3: Rust"],
+        measures: &["recorded msgs/s", "replayed msgs/s"],
+    }
+    archives_latency {
+        arguments: &[
+            "archives",
+            "--contenders=rust",
+            "--parts=latency",
+            "--message-lengths=64",
+            "--cores=apart",
+        ],
+        needs_java: false,
+        rows: &["latency, 64 B: Rust"],
+        measures: &["p50 µs", "p99 µs"],
+    }
+    archives_synced {
+        arguments: &[
+            "archives",
+            "--contenders=rust",
+            "--parts=synced",
+            "--message-lengths=64",
+            "--synced-length=48000",
+        ],
+        needs_java: false,
+        rows: &["synced, 64 B, recordings: 5: Rust"],
+        measures: &["recorded msgs/s", "one by one msgs/s"],
+    }
+    archives_start {
+        arguments: &["archives", "--contenders=rust", "--parts=start"],
+        needs_java: false,
+        rows: &["start: Rust"],
+        measures: &[
+            "first recording ms",
+            "private MiB",
+            "first messages p50 µs",
+            "after 1 M p50 µs",
         ],
     }
     recording {
