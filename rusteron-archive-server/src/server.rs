@@ -25,6 +25,9 @@ use crate::network::{AgentOnThread, ConductorAgent, Started, start, start_thread
 /// [`Invoker`](ArchiveThreadingMode::Invoker) the server has no thread, and the caller's loop runs it with
 /// [`do_work`](Self::do_work). A server can be moved between threads.
 ///
+/// With a [`file_sync_level`](ArchiveServerContext::file_sync_level) above 0, several recordings are synced at once, each
+/// on a thread of its own.
+///
 /// # End
 /// Dropping the server or [`close`](Self::close) ends recordings at the positions that they have, notes these in the
 /// catalog, and ends replays and sessions. Blocks until the threads have ended, which takes a turn of each and a sleep of

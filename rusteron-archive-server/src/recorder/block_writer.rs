@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use rusteron_core::log_buffer::{HEADER_LENGTH, TYPE_PAD};
 
@@ -72,14 +72,18 @@ impl BlockWriter {
         Ok(file)
     }
 
-    /// Writes a block, and syncs it if the settings say so. Of padding, only the header is written.
+    /// How durable blocks are to be before their positions are announced.
+    pub(crate) fn sync_level(&self) -> SyncLevel {
+        self.sync_level
+    }
+
+    /// Writes a block, and returns the bytes that were written. Of padding, only the header is.
     pub(crate) fn write(
         &mut self,
         file: &mut dyn StorageFile,
         block: &[u8],
         offset: u64,
-    ) -> io::Result<()> {
-        let start = Instant::now();
+    ) -> io::Result<usize> {
         let bytes = match self.checksum {
             _ if frame::frame_type(block) == TYPE_PAD => &block[..block.len().min(HEADER_LENGTH)],
             Some(checksum) => {
@@ -91,11 +95,12 @@ impl BlockWriter {
             None => block,
         };
         file.write_all_at(bytes, offset)?;
-        if self.sync_level != SyncLevel::None {
-            file.sync(self.sync_level)?;
-        }
-        self.totals.add(bytes.len(), start.elapsed());
-        Ok(())
+        Ok(bytes.len())
+    }
+
+    /// Counts a block that is written, and synced if the settings say so.
+    pub(crate) fn count(&mut self, bytes: usize, time: Duration) {
+        self.totals.add(bytes, time);
     }
 
     /// Tells whether an error of writing `length` bytes says that the disk is full.

@@ -4,6 +4,7 @@ mod block_writer;
 mod io_totals;
 mod recorder;
 mod recording;
+mod syncs;
 
 #[cfg(test)]
 pub(crate) mod sample;

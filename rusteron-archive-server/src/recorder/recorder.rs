@@ -8,7 +8,9 @@ use rusteron_core::agent::{Agent, AgentError};
 
 use crate::conductor::effect::{Failure, ImageId, RecordingId, RegistrationId, StartRecording};
 use crate::recorder::recording::{BlockSource, Recording};
+use crate::recorder::syncs::Syncs;
 use crate::recorder::{BlockWriter, IoCounters};
+use crate::storage::SyncLevel;
 
 /// An order of the conductor to the recorder.
 #[derive(Debug)]
@@ -40,6 +42,7 @@ pub(crate) struct Recorder {
     events: Sender<RecorderEvent>,
     file_io_max: usize,
     writer: BlockWriter,
+    syncs: Syncs,
     counters: IoCounters,
     subscriptions: HashMap<RegistrationId, Box<Subscription>>,
     recordings: Vec<ActiveRecording>,
@@ -67,6 +70,7 @@ impl Recorder {
             commands,
             events,
             file_io_max,
+            syncs: Syncs::new(writer.sync_level()),
             writer,
             counters,
             subscriptions: HashMap::new(),
@@ -111,18 +115,23 @@ impl Recorder {
     /// Records at most one block of each image.
     fn record(&mut self) -> usize {
         let mut work_count = 0;
-        let mut index = 0;
-        while let Some(active) = self.recordings.get_mut(index) {
+        for active in &mut self.recordings {
             let mut image =
                 self.subscriptions.get_mut(&active.subscription).and_then(|subscription| {
                     subscription.images().find(|image| image.correlation_id() == active.image)
                 });
             let source = image.as_mut().map(|image| image as &mut dyn BlockSource);
-            let work = active.recording.do_work(source, &mut self.writer);
+            let work = active.recording.write_block(source, &mut self.writer);
             if work > 0 {
                 active.counter.set_release(active.recording.position());
             }
             work_count += work;
+        }
+        if work_count > 0 {
+            self.sync();
+        }
+        let mut index = 0;
+        while let Some(active) = self.recordings.get(index) {
             if active.recording.is_stopped() {
                 let active = self.recordings.swap_remove(index);
                 self.report(active);
@@ -131,6 +140,23 @@ impl Recorder {
             }
         }
         work_count
+    }
+
+    /// Syncs the blocks of this turn, and announces them.
+    fn sync(&mut self) {
+        if self.writer.sync_level() == SyncLevel::None {
+            return;
+        }
+        let unsynced = self.recordings.iter_mut().enumerate();
+        let unsynced =
+            unsynced.filter_map(|(index, it)| Some((index, it.recording.take_unsynced()?)));
+        let (indices, files): (Vec<_>, Vec<_>) = unsynced.unzip();
+        for (index, synced) in indices.into_iter().zip(self.syncs.sync(files)) {
+            if let Some(active) = self.recordings.get_mut(index) {
+                active.recording.synced(synced, &mut self.writer);
+                active.counter.set_release(active.recording.position());
+            }
+        }
     }
 
     fn stop_all(&mut self, is_meant: impl Fn(&ActiveRecording) -> bool) {

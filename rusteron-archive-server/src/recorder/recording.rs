@@ -3,14 +3,16 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use rusteron_client::Image;
 
 use crate::conductor::effect::{Failure, Progress, StartRecording};
 use crate::protocol::error_code::ErrorCode;
 use crate::recorder::BlockWriter;
+use crate::recorder::syncs::Synced;
 use crate::segment::Geometry;
-use crate::storage::StorageFile;
+use crate::storage::{StorageFile, SyncLevel};
 
 /// The stream that is recorded.
 pub(crate) trait BlockSource {
@@ -48,14 +50,26 @@ pub(crate) struct Recording {
     /// Everything before this is written, synced if the settings say so, and lies in front of the
     /// end of an existing segment file.
     position: i64,
+    /// A block that is written behind the position, but not announced.
+    written: Option<Written>,
     progress: Arc<Progress>,
     state: State,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Written {
+    /// The block's length, and how much of it is in the file.
+    length: usize,
+    bytes: usize,
+    start: Instant,
 }
 
 #[derive(Debug)]
 enum State {
     Init,
     Recording(Box<dyn StorageFile>),
+    /// The file is away for the sync of a block.
+    Syncing,
     Stopped(Option<Failure>),
 }
 
@@ -68,14 +82,18 @@ impl Recording {
             block_limit: file_io_max.min(usize::try_from(geometry.term_length).unwrap_or(0)),
             segment_base: geometry.base(start.join_position),
             position: start.join_position,
+            written: None,
             progress: Arc::clone(&start.progress),
             state: State::Init,
         }
     }
 
-    /// Opens the segment file, or records a block. `source` is `None` once the image has gone.
+    /// Opens the segment file, or writes a block. `source` is `None` once the image has gone.
     /// Returns 0 if there was nothing to do.
-    pub(crate) fn do_work(
+    ///
+    /// If the settings ask for syncs, the block belongs to the recording only after its sync:
+    /// [`take_unsynced`](Self::take_unsynced), then [`synced`](Self::synced).
+    pub(crate) fn write_block(
         &mut self,
         source: Option<&mut dyn BlockSource>,
         writer: &mut BlockWriter,
@@ -88,8 +106,23 @@ impl Recording {
                 1
             }
             State::Recording(_) => self.record(source, writer),
-            State::Stopped(_) => 0,
+            State::Syncing | State::Stopped(_) => 0,
         }
+    }
+
+    /// Writes a block, and syncs it if the settings say so.
+    #[cfg(test)]
+    pub(crate) fn do_work(
+        &mut self,
+        source: Option<&mut dyn BlockSource>,
+        writer: &mut BlockWriter,
+    ) -> usize {
+        let work_count = self.write_block(source, writer);
+        if let Some(mut file) = self.take_unsynced() {
+            let synced = file.sync(writer.sync_level()).map(|()| file);
+            self.synced(synced, writer);
+        }
+        work_count
     }
 
     /// Ends the recording at the position that it has.
@@ -145,7 +178,9 @@ impl Recording {
         if let Err(failure) = written {
             self.stop(Some(failure));
         } else if length > 0 {
-            self.progress.position.store(self.position, Ordering::Release);
+            if writer.sync_level() == SyncLevel::None {
+                self.announce(writer);
+            }
         } else if source.is_end_of_stream() || source.is_closed() {
             log::debug!("recording {}: its image has ended", self.geometry.recording_id);
             self.stop(None);
@@ -155,19 +190,58 @@ impl Recording {
         1
     }
 
-    /// Writes a block, and moves the position past it.
     fn write(&mut self, block: &[u8], writer: &mut BlockWriter) -> Result<(), Failure> {
+        let start = Instant::now();
         let offset = self.segment_offset();
         let State::Recording(file) = &mut self.state else { return Ok(()) };
-        if let Err(error) = writer.write(file.as_mut(), block, offset) {
-            return Err(self.failed(writer, &error, block.len()));
+        match writer.write(file.as_mut(), block, offset) {
+            Ok(bytes) => {
+                self.written = Some(Written { length: block.len(), bytes, start });
+                Ok(())
+            }
+            Err(error) => Err(self.failed(writer, &error, block.len())),
         }
-        let position = self.position + block.len() as i64;
+    }
+
+    /// Takes the file of a block that is written and not synced.
+    pub(crate) fn take_unsynced(&mut self) -> Option<Box<dyn StorageFile>> {
+        self.written?;
+        match std::mem::replace(&mut self.state, State::Syncing) {
+            State::Recording(file) => Some(file),
+            other => {
+                self.state = other;
+                None
+            }
+        }
+    }
+
+    /// Gives the file back after the sync, and announces the block.
+    pub(crate) fn synced(&mut self, synced: Synced, writer: &mut BlockWriter) {
+        match synced {
+            Ok(file) => {
+                self.state = State::Recording(file);
+                self.announce(writer);
+            }
+            Err(error) => {
+                let length = self.written.map_or(0, |written| written.length);
+                let failure = self.failed(writer, &error, length);
+                self.stop(Some(failure));
+            }
+        }
+    }
+
+    /// Moves the position past the block that is written.
+    fn announce(&mut self, writer: &mut BlockWriter) {
+        let Some(written) = self.written.take() else { return };
+        writer.count(written.bytes, written.start.elapsed());
+        let position = self.position + written.length as i64;
         if position >= self.segment_base + self.segment_length() {
-            self.roll_over(writer)?;
+            if let Err(failure) = self.roll_over(writer) {
+                return self.stop(Some(failure));
+            }
         }
         self.position = position;
-        Ok(())
+        self.progress.position.store(position, Ordering::Release);
     }
 
     /// Makes the next segment file as soon as one is full. Java's tools regard a stop position

@@ -183,6 +183,34 @@ fn syncs_come_before_the_position() {
     }
 }
 
+/// A block counts after its sync, and one whose sync fails does not.
+#[test]
+fn position_waits_for_the_sync() {
+    let stream = random_stream(&mut Random::new(13), sample::GEOMETRY, 10_000);
+    for fails in [false, true] {
+        let storage = FaultyStorage::default();
+        let start = stream.start_recording();
+        let mut recording = Recording::new(&start, FILE_IO_MAX);
+        let mut writer = writer(&storage, SyncLevel::Data);
+        let mut source = StreamSource::new(stream.clone());
+        while recording.write_block(Some(&mut source), &mut writer) > 0
+            && recording.position() == 0
+            && storage.log().len() < 3
+        {}
+        assert_eq!((recording.position(), writer.totals().bytes), (0, 0));
+        let file = recording.take_unsynced().expect("a block is written");
+        assert!(recording.take_unsynced().is_none());
+        // Meanwhile, nothing is polled.
+        assert_eq!(recording.write_block(Some(&mut source), &mut writer), 0);
+        let synced = if fails { Err(ErrorKind::TimedOut.into()) } else { Ok(file) };
+        recording.synced(synced, &mut writer);
+        let announced = start.progress.position.load(Ordering::Relaxed);
+        assert_eq!(announced, recording.position());
+        assert_eq!(recording.is_stopped(), fails);
+        assert_eq!(announced, if fails { 0 } else { stream.end() });
+    }
+}
+
 /// Announces no byte after a failure. What was announced is there, and an extension goes on from
 /// there, whatever the failure left behind.
 #[test]
