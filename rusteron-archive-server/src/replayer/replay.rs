@@ -14,6 +14,10 @@ use crate::segment::block::{BlockCheck, BlockFault, CheckedBlock};
 use crate::segment::frame::{FrameCheck, FrameFault};
 use crate::storage::StorageFile;
 
+/// The most bytes of a read, below the setting's default: what is read is still in the processor's cache when its frames
+/// are checked and received.
+const MAX_BLOCK_LENGTH: usize = 256 << 10;
+
 /// The counters that bound replays.
 pub(crate) trait LimitCounters {
     /// Tells whether there is a counter with the id.
@@ -225,20 +229,7 @@ impl Replay {
             return Ok(0);
         }
         self.open_next(reader)?;
-        let Some(block) = self.read_block(sink, reader)? else { return Ok(0) };
-        let mut work_count = 0;
-        if block.data_length > 0 {
-            let offered = sink.offer_block(&reader.buffer[..block.data_length]);
-            if !self.advance(offered, block.data_length)? {
-                return Ok(0);
-            }
-            work_count += 1;
-        }
-        if let Some(length) = block.padding_length {
-            self.padding = align(length);
-            work_count += self.append_padding(sink)?;
-        }
-        Ok(work_count)
+        self.offer_block(sink, reader)
     }
 
     /// Finds out up to where there are frames to read, and whether that is the end.
@@ -279,47 +270,81 @@ impl Replay {
         Ok(())
     }
 
-    /// Reads frames from the position on, and gives them the ids of the sink. Returns `None` while
-    /// the first one is not available as a whole.
-    fn read_block(
+    /// Reads frames from the position on into the sink, with its ids, and offers them. Returns 0 while the first one is not
+    /// available as a whole, or is not accepted.
+    fn offer_block(
         &mut self,
-        sink: &dyn BlockSink,
+        sink: &mut dyn BlockSink,
         reader: &mut BlockReader,
-    ) -> Result<Option<CheckedBlock>, Failure> {
-        let Some(file) = &self.file else { return Ok(None) };
-        let start = Instant::now();
-        let term_offset = self.geometry.term_offset(self.position);
-        let term_id = self.geometry.term_id(self.position);
-        let recorded = self.frame_check();
+    ) -> Result<usize, Failure> {
+        let Some(file) = &self.file else { return Ok(0) };
         let distance = |end: i64| usize::try_from(end - self.position).unwrap_or(usize::MAX);
         let available = distance(self.available);
-        let length = self.file_io_max.min(recorded.term_length - term_offset).min(available);
-        let read = reader
-            .read(file.as_ref(), self.geometry.offset(self.position), length)
-            .map_err(|error| self.failure(&error.to_string()))?;
+        let offset = self.geometry.offset(self.position);
+        // A frame that begins before the end is replayed as a whole, as Java does it.
+        let limit = distance(self.end_position);
+        let recorded = self.frame_check();
         let check = BlockCheck {
-            recorded,
+            recorded: FrameCheck {
+                max_data_length: recorded.max_data_length.min(sink.max_data_length()),
+                ..recorded
+            },
             session_id: sink.session_id(),
             stream_id: sink.stream_id(),
             checksum: reader.checksum,
         };
-        // A frame that begins before the end is replayed as a whole, as Java does it.
-        let limit = distance(self.end_position);
-        let checked = check.check(&mut reader.buffer[..read], limit, term_id, term_offset);
-        reader.totals.add(read, start.elapsed());
-        match checked {
-            Ok(CheckedBlock { data_length: 0, padding_length: None }) => {
-                Err(self.block_failure(BlockFault { offset: 0, fault: FrameFault::Missing }))
+        let max_length = self.file_io_max.min(MAX_BLOCK_LENGTH);
+        let mut read = Ok(0);
+        let mut checked = Ok(CheckedBlock { data_length: 0, padding_length: None });
+        let mut fill = |block: &mut [u8], term_id, term_offset| {
+            let start = Instant::now();
+            if block.len() < HEADER_LENGTH {
+                read = Ok(block.len());
+                checked = Err(BlockFault { offset: 0, fault: FrameFault::Incomplete });
+                return (0, 0);
             }
-            Ok(block) => Ok(Some(block)),
+            let mut first_length = [0; 4];
+            let (_, rest) = block.split_at_mut(first_length.len());
+            read = file.read_both_at(&mut first_length, rest, offset);
+            let Ok(length) = read else { return (0, 0) };
+            checked = check.check(first_length, &mut block[..length], limit, term_id, term_offset);
+            reader.totals.add(length, start.elapsed());
+            match checked {
+                Ok(block) => (block.data_length, i32::from_ne_bytes(first_length)),
+                Err(_) => (0, 0),
+            }
+        };
+        // SAFETY: the first four bytes are passed by. All frames are checked to be data of the sink at this place.
+        let offered = unsafe { sink.fill_block(max_length.min(available), &mut fill) };
+        if offered.is_err() {
+            self.advance(offered, 0)?;
+            return Ok(0);
+        }
+        let read = read.map_err(|error| self.failure(&error.to_string()))?;
+        let block = match checked {
+            Ok(CheckedBlock { data_length: 0, padding_length: None }) => {
+                let fault = FrameFault::Missing;
+                return Err(self.block_failure(BlockFault { offset: 0, fault }));
+            }
+            Ok(block) => block,
             Err(BlockFault { offset: 0, fault: FrameFault::Incomplete }) if read == available => {
                 if matches!(self.limit, ReplayLimit::None) {
                     self.finish(ReplayEnd::Complete);
                 }
-                Ok(None)
+                return Ok(0);
             }
-            Err(fault) => Err(self.block_failure(fault)),
+            Err(fault) => return Err(self.block_failure(fault)),
+        };
+        let mut work_count = 0;
+        if block.data_length > 0 {
+            self.advance(offered, block.data_length)?;
+            work_count += 1;
         }
+        if let Some(length) = block.padding_length {
+            self.padding = align(length);
+            work_count += self.append_padding(sink)?;
+        }
+        Ok(work_count)
     }
 
     /// Appends padding. It can be longer than a publication takes at once: the driver makes one

@@ -11,6 +11,7 @@ use crate::conductor::effect::{RegistrationId, ReplayLimit, StartReplay};
 use crate::protocol::error_code::ErrorCode;
 use crate::recorder::sample::{MTU, Stream, StreamSource};
 use crate::recorder::{BlockWriter, Recording};
+use crate::replayer::block_sink::Fill;
 use crate::replayer::replay::{LimitCounters, Replay, ReplayEnd};
 use crate::replayer::{BlockReader, BlockSink};
 use crate::segment::checksum::Checksum;
@@ -86,9 +87,27 @@ impl BlockSink for Sink {
         self.max_message_length
     }
 
-    fn offer_block(&mut self, block: &[u8]) -> Result<Position, OfferError> {
+    fn max_data_length(&self) -> usize {
+        MTU
+    }
+
+    unsafe fn fill_block(
+        &mut self,
+        length: usize,
+        fill: &mut Fill<'_>,
+    ) -> Result<Position, OfferError> {
         self.attempt()?;
         let term_length = self.geometry.term_length as usize;
+        let term_offset = self.geometry.term_offset(self.position);
+        let mut block = vec![0; length.min(term_length - term_offset)];
+        let (used, first) = fill(&mut block, self.geometry.term_id(self.position), term_offset);
+        let is_visible = block.iter().take(4).any(|byte| *byte != 0);
+        assert!(!is_visible, "the block would be visible too early");
+        block.truncate(used);
+        if used == 0 {
+            return Ok(self.position);
+        }
+        block[..4].copy_from_slice(&first.to_ne_bytes());
         let check = FrameCheck { stream_id: STREAM_ID, term_length, max_data_length: MTU };
         let term_id = self.geometry.term_id(self.position);
         let mut offset = 0;

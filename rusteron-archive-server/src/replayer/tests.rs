@@ -11,6 +11,7 @@ use rusteron_test_support::Random;
 use crate::conductor::effect::StartReplay;
 use crate::protocol::error_code::ErrorCode;
 use crate::recorder::sample::{MTU, Stream};
+use crate::replayer::block_sink::Fill;
 use crate::replayer::replay::{Replay, ReplayEnd};
 use crate::replayer::sample::{
     FILE_IO_MAX, NO_COUNTER, SESSION_ID, SMALL_SEGMENTS, Sink, TERM, assert_replayed, failed,
@@ -176,7 +177,14 @@ fn refused_blocks_end_the_replay() {
         fn max_message_length(&self) -> usize {
             self.1.max_message_length()
         }
-        fn offer_block(&mut self, _block: &[u8]) -> Result<Position, OfferError> {
+        fn max_data_length(&self) -> usize {
+            self.1.max_data_length()
+        }
+        unsafe fn fill_block(
+            &mut self,
+            _: usize,
+            _: &mut Fill<'_>,
+        ) -> Result<Position, OfferError> {
             Err(self.0)
         }
         fn append_padding(&mut self, _length: usize) -> Result<Position, OfferError> {

@@ -1,5 +1,7 @@
 //! A block read from a segment, on its way to a replay's publication.
 
+use rusteron_core::log_buffer::{CURRENT_VERSION, HEADER_LENGTH, VERSION};
+
 use crate::segment::checksum::Checksum;
 use crate::segment::frame::{self, FrameCheck, FrameFault, FrameKind};
 
@@ -37,6 +39,9 @@ impl BlockCheck {
     /// Checks the frames of a block that begin before `limit`, and puts in the ids. Stops before padding, and before a last
     /// frame of which the block has only a part.
     ///
+    /// The first frame's length is `first_length`. Its bytes in the block are neither read nor written: where the block
+    /// is a part of a log buffer, they make it visible.
+    ///
     /// `term_id` and `term_offset` say where the block begins.
     ///
     /// # Errors
@@ -44,6 +49,7 @@ impl BlockCheck {
     /// ids of the block's frames are undefined then.
     pub(crate) fn check(
         &self,
+        first_length: [u8; 4],
         block: &mut [u8],
         limit: usize,
         term_id: i32,
@@ -53,15 +59,33 @@ impl BlockCheck {
         while offset < limit.min(block.len()) {
             let fail = |fault| Err(BlockFault { offset, fault });
             let rest = &mut block[offset..];
-            let length = match rest.first_chunk() {
-                Some(header) => match self.recorded.check(header, term_id, term_offset + offset) {
-                    Ok(frame) if frame.kind == FrameKind::Padding => {
-                        let padding_length = Some(frame.length);
-                        return Ok(CheckedBlock { data_length: offset, padding_length });
+            if offset > 0 && self.checksum.is_none() {
+                if let Some(length) = self.recorded.data_length(rest, term_id, term_offset + offset)
+                {
+                    frame::set_ids(rest, self.session_id, self.stream_id);
+                    offset += length;
+                    continue;
+                }
+            }
+            let length = match rest.first_chunk::<HEADER_LENGTH>() {
+                Some(header) => {
+                    let mut header = *header;
+                    if offset == 0 {
+                        header[..first_length.len()].copy_from_slice(&first_length);
                     }
-                    Ok(frame) => frame.aligned_length(),
-                    Err(fault) => return fail(fault),
-                },
+                    match self.recorded.check(&header, term_id, term_offset + offset) {
+                        Ok(frame) if frame.kind == FrameKind::Padding => {
+                            let padding_length = Some(frame.length);
+                            return Ok(CheckedBlock { data_length: offset, padding_length });
+                        }
+                        // Receivers drop other versions, and senders would repeat them for ever.
+                        Ok(_) if header[VERSION] != CURRENT_VERSION => {
+                            return fail(FrameFault::Version(header[VERSION]));
+                        }
+                        Ok(frame) => frame.aligned_length(),
+                        Err(fault) => return fail(fault),
+                    }
+                }
                 None => usize::MAX,
             };
             let Some(bytes) = rest.get_mut(..length) else {
@@ -73,8 +97,7 @@ impl BlockCheck {
             if let Some(fault) = self.checksum.and_then(|sum| frame::checksum_fault(bytes, sum)) {
                 return fail(fault);
             }
-            frame::set_session_id(bytes, self.session_id);
-            frame::set_stream_id(bytes, self.stream_id);
+            frame::set_ids(bytes, self.session_id, self.stream_id);
             offset += length;
         }
         Ok(CheckedBlock { data_length: offset, padding_length: None })
@@ -110,7 +133,23 @@ mod tests {
     }
 
     fn check(block: &mut [u8], limit: usize) -> Result<CheckedBlock, BlockFault> {
-        CHECK.check(block, limit, 5, 96)
+        check_with(CHECK, block, limit)
+    }
+
+    /// Checks a block whose first length is elsewhere.
+    fn check_with(
+        check: BlockCheck,
+        block: &mut [u8],
+        limit: usize,
+    ) -> Result<CheckedBlock, BlockFault> {
+        let Some(first_length) = block.first_chunk().copied() else {
+            return check.check([0; 4], block, limit, 5, 96);
+        };
+        block[..4].fill(0xaa);
+        let checked = check.check(first_length, block, limit, 5, 96);
+        assert_eq!(block[..4], [0xaa; 4]);
+        block[..4].copy_from_slice(&first_length);
+        checked
     }
 
     fn data(data_length: usize) -> Result<CheckedBlock, BlockFault> {
@@ -183,10 +222,10 @@ mod tests {
             sample::put_checksum(&mut bytes[..64], checksum);
             sample::put_checksum(&mut bytes[64..], checksum);
             let written = frame::session_id(&bytes[64..]);
-            assert_eq!(check.check(&mut bytes.clone(), usize::MAX, 5, 96), data(bytes.len()));
+            assert_eq!(check_with(check, &mut bytes.clone(), usize::MAX), data(bytes.len()));
             // The bytes behind the payload count, too.
             *bytes.last_mut().unwrap() ^= 1;
-            let error = check.check(&mut bytes, usize::MAX, 5, 96).unwrap_err();
+            let error = check_with(check, &mut bytes, usize::MAX).unwrap_err();
             assert_eq!(error.offset, 64);
             let FrameFault::Checksum { recorded, .. } = error.fault else { panic!("{error:?}") };
             assert_eq!(recorded, written);
@@ -201,9 +240,10 @@ mod tests {
             term_id: i32,
             term_offset in 0..65_536_usize,
             is_summed: bool,
+            first: [u8; 4],
         ) {
             let checksum = is_summed.then_some(Checksum::Crc32c);
-            let _ = BlockCheck { checksum, ..CHECK }.check(&mut bytes, limit, term_id, term_offset);
+            let _ = BlockCheck { checksum, ..CHECK }.check(first, &mut bytes, limit, term_id, term_offset);
         }
 
         #[test]

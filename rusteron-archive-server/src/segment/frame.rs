@@ -3,8 +3,8 @@
 use std::fmt;
 
 use rusteron_core::log_buffer::{
-    FRAME_LENGTH, HEADER_LENGTH, SESSION_ID, STREAM_ID, TERM_ID, TERM_OFFSET, TYPE, TYPE_DATA,
-    TYPE_PAD, align,
+    CURRENT_VERSION, FRAME_LENGTH, HEADER_LENGTH, SESSION_ID, STREAM_ID, TERM_ID, TERM_OFFSET,
+    TYPE, TYPE_DATA, TYPE_PAD, VERSION, align,
 };
 
 use crate::segment::checksum::Checksum;
@@ -73,6 +73,30 @@ impl FrameCheck {
         }
     }
 
+    /// Returns the aligned length of the frame at the start of `bytes`, if it is a data frame of the current version that
+    /// passes [`check`](Self::check), and lies in `bytes` as a whole. Takes fewer instructions than the check.
+    #[inline]
+    pub(crate) fn data_length(
+        &self,
+        bytes: &[u8],
+        term_id: i32,
+        term_offset: usize,
+    ) -> Option<usize> {
+        /// Version and type, without the flags between them.
+        const KIND_MASK: u32 = 0xffff_00ff;
+        const KIND: u32 = (TYPE_DATA as u32) << 16 | CURRENT_VERSION as u32;
+        let header: &Header = bytes.first_chunk()?;
+        let length = usize::try_from(int_at(header, FRAME_LENGTH)).ok()?;
+        let ids = u64::from(self.stream_id as u32) | u64::from(term_id as u32) << 32;
+        let max = self.max_data_length.min(self.term_length.saturating_sub(term_offset));
+        let is_data = int_at(header, VERSION) as u32 & KIND_MASK == KIND
+            && int_at(header, TERM_OFFSET) == term_offset as i32
+            && long_at(header, STREAM_ID) == ids
+            && (HEADER_LENGTH..=max).contains(&length)
+            && align(length) <= bytes.len();
+        is_data.then(|| align(length))
+    }
+
     /// Checks that a header belongs to this place of the stream. Java checks no more where a replay begins.
     #[inline]
     pub(crate) fn check_place(
@@ -103,6 +127,7 @@ pub(crate) enum FrameFault {
     TermOffset(i32),
     TermId(i32),
     StreamId(i32),
+    Version(u8),
     Checksum {
         recorded: i32,
         computed: i32,
@@ -119,6 +144,7 @@ impl fmt::Display for FrameFault {
             Self::TermOffset(found) => write!(f, "wrong term offset {found}"),
             Self::TermId(found) => write!(f, "wrong term id {found}"),
             Self::StreamId(found) => write!(f, "wrong stream id {found}"),
+            Self::Version(found) => write!(f, "frame version {found} is unknown"),
             Self::Checksum { recorded, computed } => {
                 write!(f, "recorded checksum={recorded}, computed checksum={computed}")
             }
@@ -159,9 +185,21 @@ pub(crate) fn set_session_id(bytes: &mut [u8], session_id: i32) {
     bytes[SESSION_ID..][..4].copy_from_slice(&session_id.to_le_bytes());
 }
 
-#[inline]
+#[cfg(test)]
 pub(crate) fn set_stream_id(bytes: &mut [u8], stream_id: i32) {
     bytes[STREAM_ID..][..4].copy_from_slice(&stream_id.to_le_bytes());
+}
+
+/// Puts session id and stream id into the header at the start of `bytes`.
+#[inline]
+pub(crate) fn set_ids(bytes: &mut [u8], session_id: i32, stream_id: i32) {
+    let ids = u64::from(session_id as u32) | u64::from(stream_id as u32) << 32;
+    bytes[SESSION_ID..][..8].copy_from_slice(&ids.to_le_bytes());
+}
+
+#[inline]
+fn long_at(bytes: &Header, at: usize) -> u64 {
+    u64::from(int_at(bytes, at) as u32) | u64::from(int_at(bytes, at + 4) as u32) << 32
 }
 
 #[inline]
@@ -229,6 +267,35 @@ mod tests {
     }
 
     #[test]
+    fn data_length_agrees_with_the_check() {
+        let data = sample::data(&[1; 100], 7, 64_512);
+        let agree = |bytes: &[u8]| {
+            let header: &Header = bytes.first_chunk().expect("a header");
+            let checked = check(header).ok().filter(|it| {
+                it.kind == FrameKind::Data
+                    && header[VERSION] == CURRENT_VERSION
+                    && it.aligned_length() <= bytes.len()
+            });
+            let length = CHECK.data_length(bytes, 7, 64_512);
+            assert_eq!(length, checked.map(Frame::aligned_length), "{header:?}");
+            length
+        };
+        assert_eq!(agree(&data), Some(160));
+        assert_eq!(agree(&data[..159]), None);
+        assert_eq!(CHECK.data_length(&data[..31], 7, 64_512), None);
+        let mut differ = 0;
+        for at in 0..HEADER_LENGTH {
+            for bit in 0..8 {
+                let mut bytes = data.clone();
+                bytes[at] ^= 1 << bit;
+                differ += usize::from(agree(&bytes).is_none());
+            }
+        }
+        // Flags, session id and reserved value may be anything; the length may be some others.
+        assert!((100..=160).contains(&differ), "{differ}");
+    }
+
+    #[test]
     fn aligned_length_needs_a_header() {
         let header = header(33, TYPE_DATA);
         assert_eq!(aligned_length(&header), Some(64));
@@ -240,8 +307,7 @@ mod tests {
     #[test]
     fn ids_are_put_in() {
         let mut header = header(64, TYPE_DATA);
-        set_session_id(&mut header, -5);
-        set_stream_id(&mut header, 6);
+        set_ids(&mut header, -5, 6);
         assert_eq!(session_id(&header), -5);
         let other = FrameCheck { stream_id: 6, ..CHECK };
         assert!(other.check(&header, 7, 64_512).is_ok());

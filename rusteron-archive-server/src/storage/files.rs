@@ -104,6 +104,29 @@ impl StorageFile for File {
         Ok(length)
     }
 
+    /// In one call, usually.
+    #[cfg(target_os = "linux")]
+    fn read_both_at(&self, first: &mut [u8], rest: &mut [u8], offset: u64) -> io::Result<usize> {
+        let expected = first.len();
+        let buffers = &mut [io::IoSliceMut::new(first), io::IoSliceMut::new(rest)];
+        match rustix::io::preadv(self, buffers, offset) {
+            Ok(length) if length >= expected => {
+                let read = length - expected;
+                let more = StorageFile::read_at(self, &mut rest[read..], offset + length as u64)?;
+                Ok(length + more)
+            }
+            Ok(0) => Ok(0),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {
+                let length = StorageFile::read_at(self, first, offset)?;
+                if length < expected {
+                    return Ok(length);
+                }
+                Ok(length + StorageFile::read_at(self, rest, offset + length as u64)?)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
     #[cfg(unix)]
     fn write_all_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
         std::os::unix::fs::FileExt::write_all_at(self, bytes, offset)
@@ -222,6 +245,17 @@ mod tests {
         assert_eq!(file.read_at(&mut bytes, 96).unwrap(), 5);
         assert_eq!(bytes, *b"\0\0abc\x07\x07\x07");
         assert_eq!(file.read_at(&mut bytes, 101).unwrap(), 0);
+
+        for (offset, length, expected) in [
+            (97, 4, *b"\0abc\x07\x07\x07\x07"),
+            (98, 3, *b"abc\x07\x07\x07\x07\x07"),
+            (95, 6, *b"\0\0\0abc\x07\x07"),
+            (101, 0, [7; 8]),
+        ] {
+            let (mut first, mut rest) = ([7; 4], [7; 4]);
+            assert_eq!(file.read_both_at(&mut first, &mut rest, offset).unwrap(), length);
+            assert_eq!([first, rest].concat(), expected);
+        }
         assert_eq!(file.read_at(&mut bytes, 1 << 40).unwrap(), 0);
     }
 

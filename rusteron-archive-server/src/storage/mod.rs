@@ -47,6 +47,15 @@ pub(crate) trait StorageFile: Send + fmt::Debug {
     /// Fills the bytes from a file offset. Returns fewer only at the end of the file.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
+    /// Fills two buffers as one, first `first`, then `rest`, as [`read_at`](Self::read_at) does.
+    fn read_both_at(&self, first: &mut [u8], rest: &mut [u8], offset: u64) -> io::Result<usize> {
+        let length = self.read_at(first, offset)?;
+        if length < first.len() {
+            return Ok(length);
+        }
+        Ok(length + self.read_at(rest, offset + length as u64)?)
+    }
+
     /// Writes all bytes at a file offset, and lengthens the file if they exceed it. After an error, some of them may have
     /// been written.
     fn write_all_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;

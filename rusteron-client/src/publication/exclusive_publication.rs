@@ -328,17 +328,7 @@ impl ExclusivePublication {
     #[doc(alias = "aeron_exclusive_publication_offer_block")]
     pub fn offer_block(&mut self, block: &[u8]) -> Result<Position, OfferError> {
         // The check of the block below also finds a block that does not fit.
-        let any = usize::MAX;
-        let mut next = self.next_frame(block.len(), any)?;
-        if next.term_offset >= self.fields.term_buffer_length {
-            // Unlike C's function for blocks, this does not rotate beyond the last term.
-            let end = next.term_offset as usize + align(HEADER_LENGTH);
-            match self.end_of_term(next, end) {
-                OfferError::AdminAction => {}
-                error => return Err(error),
-            }
-            next = self.next_frame(block.len(), any)?;
-        }
+        let next = self.next_block(block.len())?;
         let expected = Expected {
             term_offset: next.term_offset,
             term_id: next.term_id,

@@ -26,6 +26,7 @@
 mod batch;
 mod buffer_claim;
 mod exclusive_publication;
+mod fill_block;
 mod fragments;
 mod handle;
 mod next_frame;

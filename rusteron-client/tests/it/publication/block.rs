@@ -121,6 +121,42 @@ fn misfit_is_refused_with_the_reason() {
     assert_eq!(receive(&mut repeated, 3), [vec![1; 10], vec![2; 100], vec![3; 5]]);
 }
 
+/// What is written behind the frames is gone, also if nothing is published.
+#[test]
+fn filled_block_is_published_without_its_rest() {
+    let (original, copy) = (launch(), launch());
+    let (first, second) = (connect(&original), connect(&copy));
+    let (mut recorder, _heard) = connected_pair(&first, REPLAYED);
+    let (mut player, mut repeated) = connected_pair(&second, REPLAYED);
+    offer(&mut recorder, &[1; 10]);
+    offer(&mut recorder, &[2; 100]);
+    let block = recorded(&original, &recorder, ORIGIN);
+    let remaining = TERM_LENGTH - ORIGIN as usize % TERM_LENGTH;
+
+    let mut fill = |frames: usize, is_faulty: bool| {
+        let fill = |bytes: &mut [u8], term_id: i32, term_offset: i32| {
+            assert_eq!(bytes.len(), remaining, "up to the end of the term");
+            assert!(bytes.iter().all(|byte| *byte == 0), "nothing is left of earlier fills");
+            assert_eq!(term_id.to_ne_bytes(), block[20..24]);
+            assert_eq!(term_offset.to_ne_bytes(), block[8..12]);
+            bytes[4..].fill(9);
+            bytes[4..block.len()].copy_from_slice(&block[4..]);
+            assert!(!is_faulty, "a fill that fails");
+            (frames, i32::from_ne_bytes([block[0], block[1], block[2], block[3]]))
+        };
+        // SAFETY: the block was recorded at this position; the first length is passed by.
+        retry(|| unsafe { player.fill_block(TERM_LENGTH, fill) })
+    };
+    assert_eq!(fill(0, false), Ok(ORIGIN));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| fill(0, true)));
+    panicked.expect_err("a panic");
+    assert_eq!(fill(block.len(), false), recorder.position());
+    assert!(recorded(&copy, &player, ORIGIN) == block);
+    assert_eq!(receive(&mut repeated, 2), [vec![1; 10], vec![2; 100]]);
+    offer(&mut player, &[3; 5]);
+    assert_eq!(receive(&mut repeated, 1), [vec![3; 5]]);
+}
+
 /// Of IPC: the driver's default.
 fn player_max_payload() -> i32 {
     1_376
