@@ -36,6 +36,8 @@ pub(super) const CONNECT_TIMEOUT_MS: i64 = 5000;
 pub(super) struct FakeOutside {
     /// The answers to attempts to send.
     pub(super) sending: Sending,
+    /// The same for other sessions than the first.
+    pub(super) others_sending: Option<Sending>,
     /// Messages that are back-pressured before one is sent.
     pub(super) refusals: usize,
     /// Messages that are sent before one is back-pressured.
@@ -51,6 +53,9 @@ pub(super) struct FakeOutside {
 
 impl Responder for FakeOutside {
     fn try_send(&mut self, session: SessionId, message: &[u8]) -> Sending {
+        if let Some(sending) = self.others_sending.filter(|_| session != FIRST_SESSION) {
+            return sending;
+        }
         if self.refusals > 0 {
             self.refusals -= 1;
             return Sending::BackPressured;
@@ -252,6 +257,7 @@ impl Harness {
         let conductor = Conductor::new(settings, catalog, shared, authenticator, authorisation);
         let out = FakeOutside {
             sending: Sending::Sent,
+            others_sending: None,
             refusals: 0,
             sent_before_refusal: None,
             is_connected: true,

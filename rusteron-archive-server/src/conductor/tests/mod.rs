@@ -2,6 +2,7 @@
 
 mod bad_days;
 mod harness;
+mod hostile;
 mod listing;
 mod recordings;
 mod replays;
