@@ -187,6 +187,7 @@ pub fn archiving_media_driver_beside(program: &str) -> PathBuf {
 }
 
 /// The directory of the programs of the build that this test belongs to.
+#[cfg(feature = "archive")]
 pub(crate) fn folder_of_programs() -> PathBuf {
     let test = std::env::current_exe().expect("a path");
     let folder = test.parent().expect("a directory");

@@ -30,6 +30,7 @@ pub fn has_java() -> bool {
 }
 
 /// As [`has_java`], for tests that do without Java: prints nothing.
+#[cfg(feature = "archive")]
 pub(crate) fn java_or_required() -> bool {
     if is_required("RUSTERON_REQUIRE_JAVA") { has_java() } else { java().is_ok() }
 }

@@ -19,7 +19,7 @@ pub(crate) enum Event {
         recording: RecordingId,
         position: i64,
         failure: Option<Failure>,
-        /// The position counter. It stays until the catalog has the position.
+        /// The position counter. It stays until the catalog has been given the position.
         counter: Counter,
     },
     ReplayStarted(i64, Result<i32, Failure>),
