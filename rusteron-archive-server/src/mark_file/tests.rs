@@ -491,8 +491,8 @@ mod java {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Checks that Java's archive, with a media driver of its own, does not start.
-    fn assert_java_refused(dir: &Path) {
+    /// Checks that Java's archive, with a media driver of its own, does not start in the directory of a live server.
+    fn assert_java_refused(dir: &Path, mark_file: &MarkFile) {
         let aeron_dir = format!("-Daeron.dir={}", dir.join("driver").display());
         let archive_dir = format!("-Daeron.archive.dir={}", dir.display());
         let properties = [
@@ -501,7 +501,15 @@ mod java {
             "-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:0",
             "-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0",
         ];
-        let output = java("io.aeron.archive.ArchivingMediaDriver", &properties);
+        // On a busy machine, Java starts more slowly than signs of life get old.
+        let output = std::thread::scope(|scope| {
+            let java = scope.spawn(|| java("io.aeron.archive.ArchivingMediaDriver", &properties));
+            await_that("Java's end", || {
+                mark_file.tick();
+                java.is_finished()
+            });
+            java.join().expect("no panic")
+        });
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success(), "{text}");
         assert!(text.contains("active mark file detected"), "{text}");
@@ -528,7 +536,7 @@ mod java {
         mark_file.ready();
         mark_file.record_error("the disk is wet");
         mark_file.record_error("the disk is wet");
-        assert_java_refused(dir.path());
+        assert_java_refused(dir.path(), &mark_file);
         assert_eq!(tool(dir.path(), "pid").trim(), std::process::id().to_string());
         let errors = tool(dir.path(), "errors");
         assert!(errors.contains("the disk is wet"), "{errors}");
