@@ -48,8 +48,8 @@
 //!
 //! # Allocation and blocking
 //! A recording writes each block from the publisher's log buffer to the file, without a copy unless there is a checksum, and
-//! then moves its position. A replay reads into a buffer that all replays of the server share. Neither allocates, but for a
-//! new segment file. Requests of clients do.
+//! then moves its position. A replay reads each block into the log buffer of its publication. Neither allocates, but for a new
+//! segment file. Requests of clients do.
 //!
 //! Reads, writes and syncs of files block the thread that does them: a slow disk holds up all recordings, or all replays, and
 //! with one thread both. A recording that is behind holds up its publisher, as a slow subscriber does.
