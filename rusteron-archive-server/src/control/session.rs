@@ -222,11 +222,9 @@ impl ControlSession {
         responder: &mut R,
     ) {
         let outcome = self.try_send(&message, now, responder);
-        if outcome == Sending::BackPressured {
-            if !self.waiting.push(message) {
-                let text = "too many responses wait for a client that does not read them";
-                self.end(End::Failed(text.to_owned()));
-            }
+        if outcome == Sending::BackPressured && !self.waiting.push(message) {
+            let text = "too many responses wait for a client that does not read them";
+            self.end(End::Failed(text.to_owned()));
         }
     }
 
