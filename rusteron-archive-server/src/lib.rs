@@ -45,11 +45,13 @@
 //! # Threads
 //! [`ArchiveThreadingMode`] chooses three threads, one, or none. Nothing that an application calls waits for a recording or a
 //! replay. The [`Authenticator`] and the [`Authorisation`] of an application run on the server's conductor.
+//! At [`file_sync_level`](ArchiveServerContext::set_file_sync_level) 1 or 2, up to 19 more threads sync recordings at the same
+//! time; they start when they are needed.
 //!
 //! # Allocation and blocking
 //! A recording writes each block from the publisher's log buffer to the file, without a copy unless there is a checksum, and
 //! then moves its position. A replay reads each block into the log buffer of its publication. Neither allocates, but for a new
-//! segment file. Requests of clients do.
+//! segment file and for syncs. Requests of clients do.
 //!
 //! Reads, writes and syncs of files block the thread that does them: a slow disk holds up all recordings, or all replays, and
 //! with one thread both. A recording that is behind holds up its publisher, as a slow subscriber does.
