@@ -9,13 +9,17 @@
 //! - **A server that hangs** keeps the lock, and so the directory, however old its timestamp is.
 //! - **File systems without locks** have the rules of the timestamp alone, and so have directories that another host or
 //!   Java's archive has used last.
+//! - **Positions.** A killed server leaves the positions of its recordings, by which the next one tells a message that a
+//!   kill has cut off from one that ends in zeros.
 //! - **The version** is zero while a server starts, so a program that waits for the start does not take the version
 //!   of a former one for it. A server that ends leaves a version behind, even before it was ready: Java's archive
 //!   refuses a file without one.
 
 mod header;
 mod lock;
+mod positions;
 
+use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -35,6 +39,9 @@ use crate::mark_file::header::{
     Holder, VERSION,
 };
 use crate::mark_file::lock::Lock;
+pub(crate) use crate::mark_file::positions::PositionSlot;
+#[cfg(test)]
+pub(crate) use crate::mark_file::positions::read as read_positions;
 
 const NAME: &str = "archive-mark.dat";
 const LINK_NAME: &str = "archive-mark.lnk";
@@ -47,6 +54,10 @@ const LINK_NAME: &str = "archive-mark.lnk";
 #[derive(Debug)]
 pub(crate) struct MarkFile {
     file: mark_file::MarkFile,
+    /// There is space for positions.
+    has_positions: bool,
+    /// The positions that recordings had when the former archive was killed.
+    killed_positions: HashMap<i64, i64>,
     /// Dropped last.
     _lock: Lock,
 }
@@ -82,17 +93,33 @@ impl MarkFile {
         let dir = settings.mark_file_dir().map_or_else(|| Ok(archive_dir.clone()), make_dir)?;
         let path = dir.join(NAME);
         let reservation = Reservation::new(&path).map_err(|owner| active(&path, owner))?;
-        let (map, lock) = match create(&path, &header, length)? {
-            Some(made) => made,
+        let (map, lock, killed_positions) = match create(&path, &header, length)? {
+            Some((map, lock)) => (map, lock, HashMap::new()),
             None => take_over(&path, &header, length)?,
         };
         let file = mark_file::MarkFile::new(map, HEADER_LENGTH..errors_end, reservation);
         // From here on, dropping the mark file marks it as ended.
-        let mark_file = Self { file, _lock: lock };
+        let has_positions = lock.is_held() && header.has_space_for_positions();
+        let mark_file = Self { file, has_positions, killed_positions, _lock: lock };
         let link = archive_dir.join(LINK_NAME);
         mark_file::replace_link(&link, (dir != archive_dir).then_some(&*dir))
             .map_err(|error| ServerError::io(link.display(), &error))?;
         Ok(mark_file)
+    }
+
+    /// Returns the positions that recordings had when the former archive was killed, by id. Empty if it ended in another
+    /// way, or if that is not certain.
+    pub(crate) fn killed_positions(&self) -> &HashMap<i64, i64> {
+        &self.killed_positions
+    }
+
+    /// Forgets these positions. The catalog has to have the ends of all recordings.
+    pub(crate) fn forget_killed_positions(&self) {
+        if self.has_positions {
+            for offset in positions::SLOTS.step_by(size_of::<i64>()) {
+                self.file.number(offset).store(0, Ordering::Release);
+            }
+        }
     }
 
     /// Marks the server as started.
@@ -180,8 +207,12 @@ fn create(path: &Path, header: &Header, length: usize) -> Result<Option<Locked>>
     Ok(Some((map, lock)))
 }
 
-/// Takes over an existing file, if its owner is not alive.
-fn take_over(path: &Path, header: &Header, length: usize) -> Result<Locked> {
+/// Takes over an existing file, if its owner is not alive. Returns the positions that are left of a killed owner, too.
+fn take_over(
+    path: &Path,
+    header: &Header,
+    length: usize,
+) -> Result<(MappedFile, Lock, HashMap<i64, i64>)> {
     let failed = |error: io::Error| ServerError::io(path.display(), &error);
     let refused = |owner: Owner| active(path, owner);
     let mut file = files::open(path, OpenOptions::new().read(true).write(true)).map_err(failed)?;
@@ -194,7 +225,7 @@ fn take_over(path: &Path, header: &Header, length: usize) -> Result<Locked> {
     if bytes.len() < HEADER_LENGTH || bytes.iter().all(|byte| *byte == 0) {
         let lock = lock.filter(|_| is_old).ok_or_else(|| refused(Owner::Making))?;
         let map = mark_file::write_whole(&mut file, &encode(header, &lock), length);
-        return Ok((map.map_err(failed)?, lock));
+        return Ok((map.map_err(failed)?, lock, HashMap::new()));
     }
 
     let (old, start) = decode(path, &bytes)?;
@@ -226,8 +257,17 @@ fn take_over(path: &Path, header: &Header, length: usize) -> Result<Locked> {
     if let Err(error) = mark_file::save_errors(path, "archive", &file, errors, errors_length) {
         log::warn!("the errors in {} cannot be saved: {error}", path.display());
     }
-    match mark_file::write_whole(&mut file, &encode(header, &lock), length) {
-        Ok(map) => Ok((map, lock)),
+    let mut new = encode(header, &lock);
+    let mut killed_positions = HashMap::new();
+    if former.has_ended && start == 0 && old.has_space_for_positions() {
+        killed_positions = positions::read(&bytes);
+        if header.has_space_for_positions() {
+            // Until the catalog has the ends: this server can be killed before.
+            new[positions::SLOTS].copy_from_slice(&bytes[positions::SLOTS]);
+        }
+    }
+    match mark_file::write_whole(&mut file, &new, length) {
+        Ok(map) => Ok((map, lock, killed_positions)),
         Err(error) => {
             if start == 0 {
                 activity.store(ENDED.to_le(), Ordering::Release);

@@ -1,5 +1,6 @@
 //! The catalog: recordings by id, and edits of them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::catalog::CatalogError;
@@ -9,8 +10,9 @@ use crate::catalog::descriptor::{
 };
 use crate::catalog::file::CatalogFile;
 use crate::catalog::header::{self, NEXT_ID_OFFSET};
+use crate::catalog::recovery;
 use crate::segment::checksum::Checksum;
-use crate::segment::scan::{self, Found, Tail};
+use crate::segment::scan;
 use crate::storage::{Storage, SyncLevel};
 
 /// How a catalog is opened and edited.
@@ -23,6 +25,8 @@ pub(crate) struct CatalogSettings {
     pub(crate) checksum: Option<Checksum>,
     /// The time at which recordings end that an earlier archive left active, in milliseconds since 1970.
     pub(crate) now_ms: i64,
+    /// The positions that recordings had when that archive was killed, by id, as far as they are known for certain.
+    pub(crate) positions: HashMap<i64, i64>,
 }
 
 /// A recording to add: what [`Descriptor`] has, and its texts.
@@ -260,7 +264,8 @@ impl Catalog {
                         recording: id,
                         reason: error.to_string(),
                     })?;
-            check_tail(&descriptor, &found)?;
+            let found = recovery::decide(found, settings.positions.get(&id).copied());
+            recovery::check_tail(&descriptor, &found)?;
             scan::repair(storage, &geometry, &found, settings.sync_level)
                 .map_err(CatalogError::io("repair a segment"))?;
             self.set_stopped(id, found.end, settings.now_ms)?;
@@ -302,20 +307,6 @@ impl Catalog {
         self.next_id = next;
         Ok(())
     }
-}
-
-/// Refuses an end that only an operator can decide on.
-fn check_tail(descriptor: &Descriptor, found: &Found) -> Result<(), CatalogError> {
-    let advice = match found.tail {
-        Tail::Clean | Tail::Torn => return Ok(()),
-        Tail::Doubtful { .. } => "run `ArchiveTool verify` for corrective action",
-        Tail::Damaged(_) => "run `ArchiveTool verify`, which excludes the recording",
-    };
-    let segment = found.segment.unwrap_or(descriptor.start_position);
-    let name = descriptor.geometry().name(segment);
-    let (recording, end) = (descriptor.recording_id, found.end);
-    let reason = format!("{name}, position {end}: {}: {advice}", found.tail);
-    Err(CatalogError::Recovery { recording, reason })
 }
 
 #[cfg(test)]
@@ -546,6 +537,27 @@ mod tests {
         let segment = storage.content("2-0.rec").expect("the segment");
         assert_eq!(segment.len(), 128 << 10);
         assert!(segment[first.len()..].iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn doubtful_frame_follows_the_position_of_the_killed_archive() {
+        let first = sample::data(b"first", 7, 0);
+        let zeros = sample::data(&[0; 9000], 7, first.len());
+        let (before, behind) = (first.len() as i64, (first.len() + zeros.len()) as i64);
+        // Nothing tells holes where there are none.
+        let segment = [first, zeros, vec![0; 64 << 10]].concat();
+        for (position, expected) in [(before, before), (behind, behind)] {
+            let storage = three_recordings();
+            write_segment(&storage, &[&segment[..], &[0; 56 << 10]].concat());
+            let error = open(&storage, &settings()).expect_err("an unknown position").to_string();
+            assert!(error.contains("may be incomplete"), "{error}");
+            let positions = HashMap::from([(1, 0), (2, position)]);
+            let catalog = open(&storage, &CatalogSettings { positions, ..settings() });
+            let catalog = catalog.expect("a catalog");
+            assert_eq!(catalog.get(2).map(|known| known.stop_position), Some(expected));
+            let segment = storage.content("2-0.rec").expect("the segment");
+            assert!(segment[expected as usize..].iter().all(|&byte| byte == 0));
+        }
     }
 
     #[test]

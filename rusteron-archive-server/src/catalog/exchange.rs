@@ -1,5 +1,6 @@
 //! Tests: a catalog goes from Java's archive to this server and back, and Java's tool reads what both have written.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
@@ -33,6 +34,7 @@ fn open(dir: &Path, now_ms: i64) -> Catalog {
         sync_level: SyncLevel::None,
         checksum: Some(Checksum::Crc32),
         now_ms,
+        positions: HashMap::new(),
     };
     let storage = Directory::open(dir).expect("the directory");
     Catalog::open(Arc::new(storage), &settings).expect("the catalog")

@@ -5,6 +5,7 @@ mod descriptor;
 mod error;
 mod file;
 mod header;
+mod recovery;
 
 #[cfg(all(test, unix))]
 mod exchange;

@@ -1,6 +1,6 @@
 //! Tests: random edits of a catalog, compared with a model of it, without and with failures and crashes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
 
@@ -26,6 +26,7 @@ pub(super) fn settings() -> CatalogSettings {
         sync_level: SyncLevel::None,
         checksum: None,
         now_ms: REOPENED_MS,
+        positions: HashMap::new(),
     }
 }
 

@@ -18,6 +18,7 @@ use crate::control::authentication::{Authenticator, Authorisation};
 use crate::control::request::{self, Command, Request, SessionRequest};
 use crate::control::responses::{Answer, Failure};
 use crate::control::session::{Connect, End, SessionSettings};
+use crate::mark_file::MarkFile;
 use crate::protocol::PROTOCOL_VERSION;
 use crate::protocol::error_code::ErrorCode;
 use crate::storage::Storage;
@@ -54,6 +55,8 @@ pub(crate) struct Conductor {
     pub(super) replays: Replays,
     tokens: Tokens,
     pub(super) listings: Listings,
+    /// Keeps the positions of recordings.
+    pub(super) mark_file: Option<Arc<MarkFile>>,
 }
 
 impl_debug!(Conductor: settings, sessions, subscriptions, recordings, replays);
@@ -77,8 +80,14 @@ impl Conductor {
             replays: Replays::default(),
             tokens: Tokens::new(settings.session.connect_timeout_ns),
             listings: Listings::new(),
+            mark_file: None,
             settings,
         }
+    }
+
+    /// Lets the mark file keep the positions of recordings, for a server that follows a killed one.
+    pub(crate) fn keep_positions(&mut self, mark_file: Arc<MarkFile>) {
+        self.mark_file = Some(mark_file);
     }
 
     /// Carries out a request, which came on an image.

@@ -4,10 +4,11 @@
 //! `on_…` methods. Effects are carried out in order.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 pub(crate) use crate::control::responses::Failure;
 pub(crate) use crate::control::{Clock, ImageId, Responder, Sending, SessionId};
+use crate::mark_file::PositionSlot;
 use crate::segment::Geometry;
 
 /// A recording's id in the catalog.
@@ -108,12 +109,35 @@ pub(crate) struct Progress {
     pub(crate) position: AtomicI64,
     /// Stored with release after the last position.
     pub(crate) has_ended: AtomicBool,
+    /// Where the next server finds the position if this one is killed.
+    slot: Option<PositionSlot>,
 }
 
 impl Progress {
-    pub(crate) fn from(position: i64) -> Arc<Self> {
+    pub(crate) fn new(position: i64, slot: Option<PositionSlot>) -> Arc<Self> {
         let (position, has_ended) = (AtomicI64::new(position), AtomicBool::new(false));
-        Arc::new(Self { position, has_ended })
+        Arc::new(Self { position, has_ended, slot })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn from(position: i64) -> Arc<Self> {
+        Self::new(position, None)
+    }
+
+    /// Moves the position, before anything else shows it.
+    #[inline]
+    pub(crate) fn advance(&self, position: i64) {
+        if let Some(slot) = &self.slot {
+            slot.store(position);
+        }
+        self.position.store(position, Ordering::Release);
+    }
+
+    /// Lets another recording use the slot, once. The catalog has to have the end of this one.
+    pub(crate) fn release_slot(&self) {
+        if let Some(slot) = &self.slot {
+            slot.release();
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use crate::conductor::effect::{
 use crate::conductor::sessions::Requester;
 use crate::conductor::subscriptions::{Purpose, refused_channel};
 use crate::control::responses::{Answer, SignalEvent};
+use crate::mark_file::PositionSlot;
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::messages::{RecordingProgress, RecordingStarted, RecordingStopped};
 use crate::protocol::signal::Signal;
@@ -122,7 +123,9 @@ impl Conductor {
         };
         let recording =
             self.catalog.add(new, now.epoch_ms).map_err(|error| catalog_failure(&error))?;
-        self.begin(recording, subscription, image, out);
+        let slot = self.claim_slot(recording, image.join_position);
+        let progress = Progress::new(image.join_position, slot);
+        self.begin(recording, subscription, image, progress, out);
         Ok(())
     }
 
@@ -167,11 +170,17 @@ impl Conductor {
                 return Err(invalid(format!("image.{name}={theirs} != rec.{name}={ours}")));
             }
         }
+        // Before the catalog forgets the end.
+        let slot = self.claim_slot(recording, image.join_position);
+        let progress = Progress::new(image.join_position, slot);
         // Before the first byte is written: after a crash, recovery looks at active recordings only.
         self.catalog
             .set_extended(recording, requester.session, requester.correlation_id, image.session_id)
-            .map_err(|error| catalog_failure(&error))?;
-        self.begin(recording, subscription, image, out);
+            .map_err(|error| {
+                progress.release_slot();
+                catalog_failure(&error)
+            })?;
+        self.begin(recording, subscription, image, progress, out);
         Ok(())
     }
 
@@ -180,12 +189,12 @@ impl Conductor {
         recording: RecordingId,
         subscription: RegistrationId,
         image: &ImageDetails,
+        progress: Arc<Progress>,
         out: &mut dyn Outside,
     ) {
         let Some(geometry) = self.catalog.get(recording).map(Descriptor::geometry) else { return };
         let Some(source) = self.subscriptions.get_mut(subscription) else { return };
         source.recordings += 1;
-        let progress = Progress::from(image.join_position);
         let active = ActiveRecording {
             subscription,
             requester: source.requester,
@@ -212,6 +221,11 @@ impl Conductor {
             join_position: image.join_position,
             progress,
         }));
+    }
+
+    /// Claims a slot for the position of a recording, if there is a mark file with space for it.
+    fn claim_slot(&self, recording: RecordingId, position: i64) -> Option<PositionSlot> {
+        PositionSlot::claim(self.mark_file.as_ref()?, recording, position)
     }
 
     /// The counter of a recording is there, or could not be added.
@@ -304,6 +318,7 @@ impl Conductor {
         out: &mut dyn Outside,
     ) {
         let Some(active) = self.recordings.remove(&recording) else { return };
+        active.progress.release_slot();
         if active.has_started {
             if self.settings.recording_events_enabled {
                 let message = RecordingStopped {

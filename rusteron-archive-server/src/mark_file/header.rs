@@ -3,6 +3,8 @@
 use rusteron_core::mark_file::{HEADER_LENGTH, STARTING};
 use rusteron_core::sbe::{MessageHeader, Reader, Writer};
 
+use crate::mark_file::positions::SLOTS;
+
 /// The version of an archive that has started: 3.1.0.
 pub(crate) const VERSION: i32 = 3 << 16 | 1 << 8;
 
@@ -169,6 +171,19 @@ impl Header {
         let header = Self::decode(&[&HEADER.to_bytes()[..], bytes].concat())?;
         // Zeros at the start are no version.
         if header.version == 0 { Err(HeaderError::Version(0)) } else { Ok(header) }
+    }
+
+    /// Tells whether the texts leave space for [positions](super::positions).
+    pub(super) fn has_space_for_positions(&self) -> bool {
+        let texts = [
+            &self.control_channel,
+            &self.local_control_channel,
+            &self.events_channel,
+            &self.aeron_dir,
+        ];
+        let length = |text: &&String| size_of::<u32>() + text.len();
+        let fixed = MessageHeader::LENGTH + usize::from(HEADER.block_length);
+        fixed + texts.iter().map(length).sum::<usize>() <= SLOTS.start
     }
 
     /// Returns the [`HEADER_LENGTH`] bytes of the header. `None` if the texts are too long.

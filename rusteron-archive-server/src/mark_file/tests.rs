@@ -16,6 +16,8 @@ use tempfile::TempDir;
 
 use super::*;
 
+mod slots;
+
 const SCHEMA: &str = "aeron-archive/src/main/resources/archive/aeron-archive-mark-codecs.xml";
 const ERROR_BUFFER_LENGTH: usize = 1024 * 1024;
 /// Offset in the file.

@@ -1,5 +1,6 @@
 //! The start of a server.
 
+use std::collections::HashMap;
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -55,7 +56,13 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
         .map_err(|error| ServerError::io(archive_dir.display(), &error))?;
     let storage: Arc<dyn Storage> = Arc::new(storage);
     // Before there is a client: the media driver would take it for dead if this took too long.
-    let catalog = open_catalog(settings, &storage)?;
+    let positions = mark_file.killed_positions().clone();
+    let catalog = open_catalog(settings, &storage, positions).map_err(|error| {
+        // The text begins with the name of the file.
+        let path = archive_dir.join(error.message());
+        ServerError::new(error.kind(), path.display().to_string())
+    })?;
+    mark_file.forget_killed_positions();
 
     let layouts = ArchiveCounters { archive_id };
     let (error_sender, client_errors) = mpsc::channel();
@@ -102,13 +109,14 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
         None => Workers::Shared(Box::new((replayer, recorder))),
     };
 
-    let conductor = Conductor::new(
+    let mut conductor = Conductor::new(
         conductor_settings(settings, archive_id),
         catalog,
         storage,
         authenticator,
         authorisation,
     );
+    conductor.keep_positions(Arc::clone(&mark_file));
     let aeron_dir = aeron.context().dir().to_owned();
     let errors = Errors::new(counters.errors, Arc::clone(&mark_file), client_errors);
     let network = Network::new(
@@ -155,13 +163,18 @@ fn delete_contents(dir: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn open_catalog(settings: &ArchiveServerContext, storage: &Arc<dyn Storage>) -> Result<Catalog> {
+fn open_catalog(
+    settings: &ArchiveServerContext,
+    storage: &Arc<dyn Storage>,
+    positions: HashMap<i64, i64>,
+) -> Result<Catalog> {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let settings = CatalogSettings {
         capacity: settings.catalog_capacity(),
         sync_level: sync_level(settings.catalog_file_sync_level()),
         checksum: settings.record_checksum(),
         now_ms: i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX),
+        positions,
     };
     Ok(Catalog::open(Arc::clone(storage), &settings)?)
 }

@@ -9,6 +9,8 @@ mod syncs;
 #[cfg(test)]
 pub(crate) mod sample;
 #[cfg(test)]
+mod script_tests;
+#[cfg(test)]
 mod tests;
 
 pub(crate) use block_writer::BlockWriter;

@@ -241,7 +241,7 @@ impl Recording {
             }
         }
         self.position = position;
-        self.progress.position.store(position, Ordering::Release);
+        self.progress.advance(position);
     }
 
     /// Makes the next segment file as soon as one is full. Java's tools regard a stop position

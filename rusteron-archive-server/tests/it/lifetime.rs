@@ -134,6 +134,20 @@ fn directory_in_use_is_refused() {
 }
 
 #[test]
+fn foreign_catalog_is_refused_by_its_path() {
+    let fixture = Fixture::prepare(|_| {});
+    std::fs::create_dir(fixture.archive_dir()).expect("a directory");
+    let path = fixture.archive_dir().join("archive.catalog");
+    // Version 4.0.0.
+    std::fs::write(&path, [&[0, 0, 4, 0][..], &[0; 60]].concat()).expect("a file");
+    let error = fixture.try_launch().expect_err("another version");
+    assert_eq!(error.kind(), ServerErrorKind::InvalidCatalog, "{error}");
+    let path = path.canonicalize().expect("a path");
+    let text = format!("{}: incompatible catalog file version 4.0.0", path.display());
+    assert!(error.message().starts_with(&text), "{error}");
+}
+
+#[test]
 fn archive_id_in_use_is_refused() {
     let fixture = Fixture::launch();
     let dir = tempfile::tempdir().expect("a directory");

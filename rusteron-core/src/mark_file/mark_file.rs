@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::mark_file::{
@@ -47,6 +47,14 @@ impl MarkFile {
     /// The number is not aligned, or lies outside. Callers know their offsets.
     pub fn store(&self, offset: usize, value: i32) {
         self.map.i32_at(offset).store(value.to_le(), Ordering::Release);
+    }
+
+    /// The number at an offset of the header that Aeron leaves zero, in the byte order of the file.
+    ///
+    /// # Panics
+    /// As for [`store`](Self::store).
+    pub fn number(&self, offset: usize) -> &AtomicI64 {
+        self.map.i64_at(offset)
     }
 
     /// Records an error for tools. If the log is full, the error goes to the `log` crate only.

@@ -1,9 +1,8 @@
 //! A conductor with a fake outside, a storage in memory and a clock of the test's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use rusteron_core::sbe::MessageHeader;
 
@@ -251,6 +250,7 @@ impl Harness {
             sync_level: SyncLevel::None,
             checksum: None,
             now_ms: 0,
+            positions: HashMap::new(),
         };
         let shared: Arc<FaultyStorage> = Arc::new(storage.clone());
         let catalog = Catalog::open(shared.clone(), &catalog).expect("a catalog");
@@ -384,7 +384,7 @@ impl Harness {
 
     /// Records up to a position.
     pub(super) fn record_to(&self, recording: i64, position: i64) {
-        self.out.progress[&recording].position.store(position, Ordering::Release);
+        self.out.progress[&recording].advance(position);
     }
 
     /// Tells whether all recordings and replays have ended.

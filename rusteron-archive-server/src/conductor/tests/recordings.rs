@@ -1,10 +1,16 @@
 //! Recordings: started, extended, stopped, by one image and by several.
 
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::sync::Arc;
+
 use super::harness::{
     FIRST_SESSION, Harness, TERM_LENGTH, image, request, settings, start_request,
 };
+use crate::ArchiveServerContext;
 use crate::conductor::effect::{Failure, ImageDetails};
 use crate::control::authentication::{AcceptAll, AllowAll};
+use crate::mark_file::{MarkFile, read_positions};
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::messages::{
     ExtendRecordingRequest2, StartRecordingRequest, StopRecordingByIdentityRequest,
@@ -373,6 +379,42 @@ fn extend_marks_the_recording_active_before_it_begins() {
     harness.stop(recording, 960);
     assert_eq!(stop_position(&harness, recording), 960);
     assert_eq!(harness.orders(), [format!("close subscription {subscription}")]);
+}
+
+/// A server that follows a killed one needs the position from before the catalog forgets the end until it has another one.
+#[test]
+fn recordings_in_progress_have_slots() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut settings = ArchiveServerContext::new();
+    settings.set_archive_dir(dir.path()).expect("a directory");
+    let mark_file = MarkFile::activate(&settings, dir.path(), 1, 4096);
+    let positions = || {
+        let file = std::fs::read(dir.path().join("archive-mark.dat")).expect("the mark file");
+        Vec::from_iter(BTreeMap::from_iter(read_positions(&file)))
+    };
+    let mut harness = Harness::connected();
+    harness.conductor.keep_positions(Arc::new(mark_file.expect("a mark file")));
+    let first = harness.add_active(UDP);
+    assert_eq!(positions(), [(first, 0)]);
+    harness.record_to(first, 320);
+    let stopped = harness.add_stopped(IPC, 640);
+    assert_eq!(positions(), [(first, 320)]);
+
+    harness.send(extend(stopped, 10, IPC, false));
+    let subscription = harness.register();
+    let joined = ImageDetails { join_position: 640, ..image(31) };
+    harness.storage.fail_after(0, ErrorKind::PermissionDenied);
+    harness.add_image(subscription, &joined);
+    assert_eq!(positions(), [(first, 320)]);
+    harness.add_image(subscription, &joined);
+    harness.begin(stopped);
+    assert_eq!(positions(), [(first, 320), (stopped, 640)]);
+
+    harness.storage.fail_after(0, ErrorKind::PermissionDenied);
+    harness.stop(stopped, 640);
+    assert_eq!(positions(), [(first, 320), (stopped, 640)]);
+    harness.tick_after(1000);
+    assert_eq!(positions(), [(first, 320)]);
 }
 
 #[test]

@@ -1,0 +1,77 @@
+//! Positions of recordings, which a killed server leaves behind.
+
+use std::sync::Arc;
+
+use super::*;
+
+/// Leaves a mark file as a killed server does, in another directory.
+#[cfg(target_os = "linux")]
+fn killed(dir: &TempDir) -> TempDir {
+    let other = tempfile::tempdir().expect("a directory");
+    fs::copy(path(dir), path(&other)).expect("a copy");
+    other
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn positions_of_killed_server_are_kept_until_forgotten() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mark_file = Arc::new(activate(&dir).expect("a mark file"));
+    assert!(mark_file.killed_positions().is_empty());
+    mark_file.ready();
+    let claim = |id, position| PositionSlot::claim(&mark_file, id, position);
+    let slots = [(0, 64), (7, 96), (8, 0)].map(|(id, position)| claim(id, position));
+    let [first, second, third] = slots.map(|slot| slot.expect("a slot"));
+    first.store(1 << 40);
+    second.release();
+    let expected = HashMap::from([(0, 1 << 40), (8, 0)]);
+    let mut dir = killed(&dir);
+    // Servers that are killed before the catalog has the ends.
+    for _ in 0..2 {
+        let mark_file = activate(&dir).expect("a mark file, at once");
+        assert_eq!(mark_file.killed_positions(), &expected);
+        dir = killed(&dir);
+    }
+    let mark_file = activate(&dir).expect("a mark file, at once");
+    mark_file.forget_killed_positions();
+    mark_file.ready();
+    let again = killed(&dir);
+    assert!(activate(&again).expect("a mark file, at once").killed_positions().is_empty());
+    // The first server goes on meanwhile, with the slots that are free.
+    third.release();
+    assert!(claim(9, 32).is_some() && claim(10, 32).is_some() && claim(11, 32).is_some());
+    let claimed = (0..).map_while(|id| claim(id, id)).count();
+    assert_eq!(claimed + 4, positions::SLOTS.len() / 16);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn positions_count_only_if_the_owner_was_killed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mark_file = Arc::new(activate(&dir).expect("a mark file"));
+    mark_file.ready();
+    let _slot = PositionSlot::claim(&mark_file, 3, 640).expect("a slot");
+    // Java's archive was the last one, or the machine was started again since.
+    let patches: [(usize, &[u8]); 2] = [(START_OFFSET, &[1; 8]), (BOOT_ID_OFFSET, b"x")];
+    for (offset, bytes) in patches {
+        let other = killed(&dir);
+        patch(&other, offset, bytes);
+        patch(&other, ACTIVITY_OFFSET, &0_i64.to_le_bytes());
+        make_old(&other);
+        let mark_file = activate(&other).expect("a mark file");
+        assert!(mark_file.killed_positions().is_empty());
+        assert_eq!(positions::read(&fs::read(path(&other)).expect("a file")), HashMap::new());
+    }
+}
+
+#[test]
+fn long_texts_leave_no_space_for_positions() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let channel = format!("aeron:udp?endpoint=localhost:8010|alias={}", "x".repeat(4000));
+    let mut settings = settings(dir.path());
+    settings.set_control_channel(&channel).expect("a channel");
+    let mark_file = Arc::new(activate_with(&settings).expect("a mark file"));
+    assert!(PositionSlot::claim(&mark_file, 0, 0).is_none());
+    mark_file.forget_killed_positions();
+    assert_eq!(read(&dir).control_channel, channel);
+}
