@@ -11,7 +11,7 @@
 //! A driver that is not embedded locks the parent directory (`flock`) until its files are complete. Aeron's
 //! start deletes a directory and makes it anew, so two starts at once would delete each other's.
 
-use std::ffi::c_void;
+use std::ffi::{OsStr, c_void};
 use std::fs;
 use std::io::{self, Read as _};
 use std::mem::ManuallyDrop;
@@ -282,13 +282,23 @@ fn check_readable(dir: &Path) -> Result<()> {
         .with_line(&format!("{DELETE_ON_START} would delete the directory")))
 }
 
-/// Returns whether this is one of the empty directories that a driver makes before `cnc.dat`. A
-/// driver leaves them behind if there is no space for that file.
+/// Returns whether this is a driver's although there is no `cnc.dat`: a driver makes the directories
+/// of log buffers before that file, and one that is killed while it deletes the directory of another
+/// leaves files in them.
 fn is_leftover(entry: &fs::DirEntry) -> bool {
     let name = entry.file_name();
+    if name == "loss-report.dat" {
+        return entry.file_type().is_ok_and(|kind| kind.is_file());
+    }
     (name == "publications" || name == "images")
         && entry.file_type().is_ok_and(|kind| kind.is_dir())
-        && fs::read_dir(entry.path()).is_ok_and(|mut entries| entries.next().is_none())
+        && fs::read_dir(entry.path())
+            .is_ok_and(|entries| entries.flatten().all(|entry| is_log_buffer(&entry.file_name())))
+}
+
+fn is_log_buffer(name: &OsStr) -> bool {
+    let number = name.to_str().and_then(|name| name.strip_suffix(".logbuffer"));
+    number.is_some_and(|number| number.parse::<i64>().is_ok())
 }
 
 fn init(context: &DriverContext) -> Result<NonNull<sys::aeron_driver_t>> {

@@ -117,6 +117,14 @@ fn dir_delete_on_shutdown() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("kept");
     drop(MediaDriver::launch(driver_context_in(&dir)).expect("a driver"));
+    // A driver was killed while it deleted the directory of another one.
+    let dir = home.path().join("partly-deleted");
+    for file in ["publications/91.logbuffer", "images/88.logbuffer", "loss-report.dat"] {
+        let file = dir.join(file);
+        fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
+        fs::write(file, b"x").expect("a file");
+    }
+    drop(MediaDriver::launch(driver_context_in(&dir)).expect("a driver"));
     assert!(dir.join("cnc.dat").is_file());
     // Its successor replaces the remaining files.
     let mut context = driver_context_in(&dir);
