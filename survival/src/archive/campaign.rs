@@ -1,9 +1,9 @@
 //! The campaign from its start to its end.
 
 use std::fs;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ use super::life::{Life, Session};
 use super::options::{ArchiveOptions, Damage};
 use super::plan::Plan;
 use super::server::{Server, ServerOptions, driver_context};
-use super::stream::{Fault, Stream};
+use super::stream::{Fault, Recording, Stream};
 use crate::process::{seed, temporary_dir};
 use crate::report::{Report, open_json};
 
@@ -237,13 +237,11 @@ impl Campaign<'_> {
         // For Agrona's CRC-32.
         let options = "--add-opens=java.base/java.util.zip=ALL-UNNAMED";
         command.env("RUSTERON_JAVA_OPTIONS", options);
-        let output = answer_no(command).map_err(|error| fault(error.to_string()))?;
-        let text = String::from_utf8_lossy(&output.stdout);
+        let (status, text) = answer_no(command).map_err(|error| fault(error.to_string()))?;
         let is_valid = |id: i64| text.contains(&format!("(recordingId={id}) OK"));
-        let mut ids = streams.iter().flat_map(Stream::recordings).map(super::stream::Recording::id);
-        if !output.status.success() || !ids.all(is_valid) || text.contains("ERR") {
-            let errors = String::from_utf8_lossy(&output.stderr);
-            return Err(fault(format!("{}: {text}{errors}", output.status)));
+        let mut ids = streams.iter().flat_map(Stream::recordings).map(Recording::id);
+        if !status.success() || !ids.all(is_valid) || text.contains("ERR") {
+            return Err(fault(format!("{status}: {text}")));
         }
         self.report.add("directories verified by Java", 1);
         Ok(())
@@ -252,13 +250,21 @@ impl Campaign<'_> {
 
 /// Runs a program, and answers no to all that it asks. The tool asks whether to cut off a last message with a page of
 /// zeros, however the recording has ended.
-fn answer_no(mut command: Command) -> std::io::Result<Output> {
-    let mut child = command.stdin(Stdio::piped()).spawn()?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // It may have ended without a question.
-        let _ = stdin.write_all("n\n".repeat(100).as_bytes());
+fn answer_no(mut command: Command) -> std::io::Result<(ExitStatus, String)> {
+    const QUESTION: &[u8] = b"(n) to do nothing:";
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::inherit()).spawn()?;
+    let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+    let mut text = Vec::new();
+    if let (Some(mut stdin), Some(stdout)) = (stdin, stdout) {
+        // One by one: each question has a reader of its own, which takes everything that is there.
+        for byte in BufReader::new(stdout).bytes() {
+            text.push(byte?);
+            if text.ends_with(QUESTION) {
+                stdin.write_all(b"n\n")?;
+            }
+        }
     }
-    child.wait_with_output()
+    Ok((child.wait()?, String::from_utf8_lossy(&text).into_owned()))
 }
 
 /// Damages what was announced of a stream's recording, if there is something.

@@ -60,6 +60,8 @@ pub(super) struct Recording {
     announced: i64,
     /// The position at which the recording has ended, as the archive has announced it.
     stopped: Option<i64>,
+    /// The end that a check has found, which can be within a message.
+    end: i64,
     /// Messages that a replay has shown after they were recorded.
     checked: usize,
 }
@@ -312,12 +314,13 @@ impl Recording {
             return Err(Fault("missing", text));
         }
         // Padding may follow up to the end of the term.
-        let (sent, padded) = (self.end(), end % term_length as i64 == 0);
+        let (sent, padded) = (self.end().max(self.end), end % term_length as i64 == 0);
         if end > sent && !(padded && end - sent < term_length as i64) {
             let text = format!("recording {id} ends at {end}, and was sent up to {sent}");
             return Err(Fault("corrupted", text));
         }
         self.sent.truncate(self.sent.partition_point(|(position, _)| *position <= end));
+        self.end = end;
         Ok(())
     }
 
