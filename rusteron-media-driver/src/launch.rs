@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusteron_core::cnc::CncFile;
 use rusteron_core::cnc::refusal::{Access, refused};
@@ -92,6 +92,7 @@ impl Running {
         let timeout = context.driver_timeout();
         let _takeover = (!is_embedded).then(|| Takeover::begin(&dir, timeout)).transpose()?;
         if !context.dir_delete_on_start() {
+            remove_empty(&dir.join("cnc.dat"), timeout);
             check_replaceable(&dir)?;
         }
         replace_settings(&context);
@@ -243,6 +244,22 @@ fn apply_affinity(context: &DriverContext) -> Result<()> {
         .map(drop)
         // C often puts an arbitrary number beside its text.
         .map_err(|error| error.with_kind(ErrorKind::InvalidArgument).with_line("CPU affinity"))
+}
+
+/// Removes the empty file that a driver has left which was killed as it made `cnc.dat`. C fails to map it.
+///
+/// A driver that is starting gives the file its length within the timeout, or C takes it for dead as well.
+fn remove_empty(cnc_file: &Path, timeout: Duration) {
+    const PAUSE: Duration = Duration::from_millis(1);
+    let start = Instant::now();
+    while fs::symlink_metadata(cnc_file).is_ok_and(|file| file.is_file() && file.len() == 0) {
+        if start.elapsed() >= timeout {
+            // If it cannot be removed, C reports the error.
+            let _ = fs::remove_file(cnc_file);
+            return;
+        }
+        thread::sleep(PAUSE);
+    }
 }
 
 /// Refuses a directory with files that no driver has put there, because C deletes the directory.

@@ -117,14 +117,6 @@ fn dir_delete_on_shutdown() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("kept");
     drop(MediaDriver::launch(driver_context_in(&dir)).expect("a driver"));
-    // A driver was killed while it deleted the directory of another one.
-    let dir = home.path().join("partly-deleted");
-    for file in ["publications/91.logbuffer", "images/88.logbuffer", "loss-report.dat"] {
-        let file = dir.join(file);
-        fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
-        fs::write(file, b"x").expect("a file");
-    }
-    drop(MediaDriver::launch(driver_context_in(&dir)).expect("a driver"));
     assert!(dir.join("cnc.dat").is_file());
     // Its successor replaces the remaining files.
     let mut context = driver_context_in(&dir);
@@ -191,6 +183,26 @@ fn empty_dir_and_leftovers_are_replaced() {
     fs::create_dir_all(dir.join("publications")).expect("a directory");
     fs::create_dir_all(dir.join("images")).expect("a directory");
     drop(MediaDriver::launch(driver_context_in(&dir)).expect("a driver"));
+    // A driver was killed while it deleted the directory of another one.
+    let dir = home.path().join("partly-deleted");
+    for file in ["publications/91.logbuffer", "images/88.logbuffer", "loss-report.dat"] {
+        let file = dir.join(file);
+        fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
+        fs::write(file, b"x").expect("a file");
+    }
+    drop(MediaDriver::launch(driver_context_in(&dir)).expect("a driver"));
+}
+
+#[test]
+fn empty_cnc_file_is_replaced() {
+    let home = tempfile::tempdir().expect("a directory");
+    let cnc_file = home.path().join("cnc.dat");
+    fs::write(&cnc_file, b"").expect("a file");
+    let mut context = driver_context_in(home.path());
+    context.set_driver_timeout(Duration::from_millis(100)).expect("a setting");
+    let driver = MediaDriver::launch(context).expect("a driver");
+    assert!(fs::metadata(&cnc_file).is_ok_and(|file| file.len() > 0));
+    drop(driver);
 }
 
 #[test]
