@@ -3,6 +3,12 @@
 //! | Target | Input |
 //! |---|---|
 //! | `archive_control_responses` | calls of an archive client, and the archive's answers |
+//! | `archive_server_catalogs` | a catalog and a segment that an archive server opens and edits |
+//! | `archive_server_clients` | what a hostile client of an archive server does, while another client is served |
+//! | `archive_server_mark_files` | a mark file that an archive server takes over |
+//! | `archive_server_requests` | a message to an archive server |
+//! | `archive_server_segments` | a segment whose end an archive server finds, and which it replays |
+//! | `archive_server_texts` | a channel that an archive server gets, and a value of each of its settings |
 //! | `channel_uris` | a channel: parsed, written, built, and given to a driver in the four roles |
 //! | `cluster_messages` | a message between a cluster and its client |
 //! | `cnc_files` | changes to the `cnc.dat` of a real driver, read with `CncFile` |

@@ -76,6 +76,10 @@ mod context;
 mod control;
 mod counters;
 mod error;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+#[allow(missing_docs, reason = "only the fuzz targets see it")]
+pub mod fuzzing;
 mod java_names;
 mod mark_file;
 mod network;

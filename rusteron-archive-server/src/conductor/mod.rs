@@ -18,7 +18,7 @@ mod sessions;
 mod subscriptions;
 mod tokens;
 
-#[cfg(test)]
-mod tests;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod tests;
 
 pub(crate) use conductor::{Conductor, ConductorSettings};

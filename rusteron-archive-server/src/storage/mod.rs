@@ -4,7 +4,8 @@ use std::{fmt, io};
 
 mod files;
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(fuzzing, allow(dead_code, reason = "most of it is for tests"))]
 pub(crate) mod faulty;
 
 pub(crate) use files::Directory;

@@ -1,7 +1,5 @@
 //! A hostile client, and images and outcomes as they come, while another client is served.
 
-use rusteron_test_support::Random;
-
 use crate::conductor::effect::{Failure, Sending, SessionId};
 use crate::conductor::tests::harness::{
     FIRST_SESSION, Harness, IMAGE, TERM_LENGTH, connect_request, image,
@@ -107,7 +105,7 @@ impl<'a> Input<'a> {
 }
 
 /// Lets a hostile client do what the bytes say. The other client must be served all the time.
-fn run(bytes: &[u8]) {
+pub(crate) fn run(bytes: &[u8]) {
     let mut input = Input(bytes);
     let mut harness = Harness::connected();
     harness.send_on(IMAGES[0], &connect_request(PROTOCOL_VERSION, "aeron:udp?endpoint=client:2"));
@@ -203,11 +201,18 @@ fn is_served(harness: &mut Harness, correlation_id: i64) {
     assert!(harness.sent().contains(&answer), "{:?}", harness.errors());
 }
 
-#[test]
-fn random_clients_disturb_no_other() {
-    for seed in 0..500 {
-        let mut random = Random::new(seed);
-        let length = random.below(400);
-        run(&random.bytes(length));
+#[cfg(test)]
+mod tests {
+    use rusteron_test_support::Random;
+
+    use super::*;
+
+    #[test]
+    fn random_clients_disturb_no_other() {
+        for seed in 0..500 {
+            let mut random = Random::new(seed);
+            let length = random.below(400);
+            run(&random.bytes(length));
+        }
     }
 }

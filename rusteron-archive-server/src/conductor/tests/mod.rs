@@ -1,10 +1,17 @@
 //! The conductor, driven by a fake outside. Messages and orders are compared as lines of text.
 
+#[cfg(test)]
 mod bad_days;
+#[cfg_attr(fuzzing, allow(dead_code, reason = "most of it is for tests"))]
 mod harness;
-mod hostile;
+pub(crate) mod hostile;
+#[cfg(test)]
 mod listing;
+#[cfg(test)]
 mod recordings;
+#[cfg(test)]
 mod replays;
+#[cfg(test)]
 mod requests;
+#[cfg(test)]
 mod sessions;
