@@ -155,6 +155,11 @@ fn each_request_is_answered() {
     let error = outcome(&mut purge).expect_err("it begins there");
     assert_eq!(error.kind(), ArchiveErrorKind::InvalidPosition, "{error:?}");
     answer(archive.truncate_recording(id, 0));
+    // Files are deleted after the answer, and the recording cannot be extended meanwhile.
+    await_that("the deletion", || {
+        archive.poll().expect("a session");
+        signals.try_iter().any(|signal| signal.kind == RecordingSignalKind::Delete)
+    });
     let extension = answer(archive.extend_recording(id, channel, STREAM, local, true));
     assert_ne!(extension, subscription_id);
     answer(archive.stop_recording(channel, STREAM));
