@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 
 use rusteron_client::{Error, ErrorKind};
 
@@ -73,6 +74,26 @@ impl ServerError {
         Self::new(kind, format!("{file}: {error}"))
     }
 
+    /// Makes the error of a file or a directory, and says what helps.
+    pub(crate) fn file(path: &Path, error: &io::Error) -> Self {
+        Self::io(path.display(), error).with_advice(path)
+    }
+
+    /// Adds what helps if the operating system has refused access to a file or a directory.
+    pub(crate) fn with_advice(self, path: &Path) -> Self {
+        let advice = match self.kind() {
+            ServerErrorKind::Io(io::ErrorKind::PermissionDenied) => denied(path),
+            ServerErrorKind::Io(io::ErrorKind::ReadOnlyFilesystem) => {
+                Some("an archive writes to its directories".to_owned())
+            }
+            _ => None,
+        };
+        match advice {
+            Some(advice) => Self::new(self.kind(), format!("{}: {advice}", self.message())),
+            None => self,
+        }
+    }
+
     /// Returns the kind of the failure.
     pub fn kind(&self) -> ServerErrorKind {
         self.0.kind
@@ -82,6 +103,26 @@ impl ServerError {
     pub fn message(&self) -> &str {
         &self.0.message
     }
+}
+
+/// Says who wants access, and to whom the path belongs or, if it cannot be seen, the directory above it.
+#[cfg(unix)]
+fn denied(path: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+
+    let found = path.ancestors().find_map(|path| Some((path, path.metadata().ok()?)));
+    let (path, metadata) = found?;
+    let (owner, group, mode) = (metadata.uid(), metadata.gid(), metadata.mode() & 0o7777);
+    let (user, path) = (rustix::process::geteuid().as_raw(), path.display());
+    Some(format!(
+        "this is user {user}, and {path} is of user {owner}, group {group}, mode {mode:04o}: run the archive as \
+         that user, or choose another directory"
+    ))
+}
+
+#[cfg(not(unix))]
+fn denied(_: &Path) -> Option<String> {
+    None
 }
 
 /// Writes one line: the kind, then the sentence. `Debug` writes the same.
@@ -139,6 +180,21 @@ mod tests {
         assert_eq!(error.to_string(), "file: archive.catalog: permission denied");
         let error = ServerError::io("0-0.rec", &io::ErrorKind::StorageFull.into());
         assert_eq!(error.kind(), ServerErrorKind::StorageSpace);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn denied_access_names_owner() {
+        use std::os::unix::fs::MetadataExt;
+
+        let dir = tempfile::tempdir().expect("a directory");
+        let owner = dir.path().metadata().expect("a directory").uid();
+        let path = dir.path().join("archive-mark.dat");
+        let error = ServerError::file(&path, &io::ErrorKind::PermissionDenied.into());
+        let text = format!("{} is of user {owner}, group ", dir.path().display());
+        assert!(error.message().contains(&text), "{error}");
+        let error = ServerError::file(&path, &io::ErrorKind::NotFound.into());
+        assert_eq!(error.to_string(), format!("file: {}: entity not found", path.display()));
     }
 
     #[test]

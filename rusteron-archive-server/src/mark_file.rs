@@ -103,7 +103,7 @@ impl MarkFile {
         let mark_file = Self { file, has_positions, killed_positions, _lock: lock };
         let link = archive_dir.join(LINK_NAME);
         mark_file::replace_link(&link, (dir != archive_dir).then_some(&*dir))
-            .map_err(|error| ServerError::io(link.display(), &error))?;
+            .map_err(|error| ServerError::file(&link, &error))?;
         Ok(mark_file)
     }
 
@@ -189,7 +189,7 @@ fn boot_id() -> [u8; BOOT_ID_LENGTH] {
 fn make_dir(dir: &Path) -> Result<PathBuf> {
     fs::create_dir_all(dir)
         .and_then(|()| dir.canonicalize())
-        .map_err(|error| ServerError::io(dir.display(), &error))
+        .map_err(|error| ServerError::file(dir, &error))
 }
 
 /// A whole file, and its lock.
@@ -197,7 +197,7 @@ type Locked = (MappedFile, Lock);
 
 /// Makes a new file. Returns `None` if the file exists.
 fn create(path: &Path, header: &Header, length: usize) -> Result<Option<Locked>> {
-    let failed = |error: io::Error| ServerError::io(path.display(), &error);
+    let failed = |error: io::Error| ServerError::file(path, &error);
     let Some(mut file) = mark_file::open_new(path).map_err(failed)? else { return Ok(None) };
     // Another server may have found the empty file.
     let lock = Lock::new(path, &file).ok_or_else(|| active(path, Owner::HasTakenOver))?;
@@ -213,7 +213,7 @@ fn take_over(
     header: &Header,
     length: usize,
 ) -> Result<(MappedFile, Lock, HashMap<i64, i64>)> {
-    let failed = |error: io::Error| ServerError::io(path.display(), &error);
+    let failed = |error: io::Error| ServerError::file(path, &error);
     let refused = |owner: Owner| active(path, owner);
     let mut file = files::open(path, OpenOptions::new().read(true).write(true)).map_err(failed)?;
     let is_old = mark_file::is_old(&file).map_err(failed)?;
@@ -300,6 +300,14 @@ fn encode(header: &Header, lock: &Lock) -> Vec<u8> {
 }
 
 fn active(path: &Path, owner: Owner) -> ServerError {
+    let owner = match owner {
+        // Java's, or of another boot or host: otherwise, the lock would tell.
+        Owner::Alive { pid, age_ms: ahead_ms @ ..0 } => format!(
+            "process {pid}, which was alive {} ms ahead of this host's clock: if it has ended, delete the file",
+            ahead_ms.unsigned_abs()
+        ),
+        owner => format!("{owner}: end it, or choose another directory"),
+    };
     let message = format!("{} belongs to another archive, {owner}", path.display());
     ServerError::new(ServerErrorKind::ActiveArchive, message)
 }

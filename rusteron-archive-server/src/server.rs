@@ -3,8 +3,10 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use rusteron_client::Error;
-use rusteron_core::agent::{AgentError, AgentInvoker, AgentRunner, RunnerError, ShutdownSignal};
+use rusteron_client::{Error, ErrorKind};
+use rusteron_core::agent::{
+    AgentError, AgentInvoker, AgentRunner, ErrorAction, RunnerError, ShutdownSignal,
+};
 #[cfg(feature = "driver")]
 use rusteron_core::ffi::Process;
 #[cfg(feature = "driver")]
@@ -12,7 +14,7 @@ use rusteron_media_driver::MediaDriver;
 
 use crate::context::{ArchiveServerContext, ArchiveThreadingMode};
 use crate::error::{Result, ServerError, ServerErrorKind};
-use crate::network::{AgentOnThread, ConductorAgent, Started, start, start_thread};
+use crate::network::{AgentOnThread, ConductorAgent, Started, start};
 
 /// An archive: it records streams to files and replays them, as clients ask for it, until it is dropped.
 ///
@@ -105,12 +107,20 @@ impl ArchiveServer {
             start(&context, &shutdown)?;
         let agents = match context.threading_mode() {
             ArchiveThreadingMode::Invoker => {
-                let invoker = AgentInvoker::start(agent).map_err(|error| of_agent(&error))?;
+                let invoker =
+                    AgentInvoker::start(agent).map_err(|error| of_agent(&error, &aeron_dir))?;
                 Agents::Invoker(Box::new(invoker))
             }
             ArchiveThreadingMode::Dedicated | ArchiveThreadingMode::Shared => {
-                let idle = context.idle_strategy().new_strategy();
-                Agents::Thread(start_thread(agent, idle, &shutdown)?)
+                let dir = aeron_dir.clone();
+                let builder = AgentRunner::builder(agent)
+                    .idle_strategy(context.idle_strategy().new_strategy())
+                    .shutdown_signal(shutdown)
+                    .on_error(move |error| {
+                        log::error!("{}", of_agent(error, &dir));
+                        ErrorAction::Stop
+                    });
+                Agents::Thread(builder.start()?)
             }
         };
         Ok(Self {
@@ -202,15 +212,17 @@ impl ArchiveServer {
     /// - others: the server cannot go on. [`close`](Self::close) it.
     pub fn do_work(&mut self) -> Result<usize> {
         match &mut self.agents {
-            Agents::Invoker(invoker) => invoker.invoke().map_err(|error| of_agent(&error)),
+            Agents::Invoker(invoker) => {
+                invoker.invoke().map_err(|error| of_agent(&error, &self.aeron_dir))
+            }
             Agents::Thread(_) => Err(ServerError::invalid(
                 "threading_mode: the server has threads; INVOKER makes one for the caller's loop",
             )),
         }
     }
 
-    /// Returns whether the server has ended by itself, because of an error that [`close`](Self::close) returns. Always
-    /// false without threads: [`do_work`](Self::do_work) returns the error.
+    /// Returns whether the server has ended by itself, because of an error that the log has, and that
+    /// [`close`](Self::close) returns. Always false without threads: [`do_work`](Self::do_work) returns the error.
     pub fn has_ended(&self) -> bool {
         match &self.agents {
             Agents::Thread(runner) => runner.is_finished(),
@@ -247,9 +259,10 @@ impl ArchiveServer {
     /// - [`Client`](ServerErrorKind::Client): the media driver has ended, or has taken the server for dead;
     /// - [`ThreadFailed`](ServerErrorKind::ThreadFailed): a thread has panicked.
     pub fn close(self) -> Result<()> {
+        let dir = &self.aeron_dir;
         let closed = match self.agents {
-            Agents::Thread(runner) => runner.close().map_err(|error| of_runner(&error)),
-            Agents::Invoker(invoker) => invoker.close().map_err(|error| of_agent(&error)),
+            Agents::Thread(runner) => runner.close().map_err(|error| of_runner(&error, dir)),
+            Agents::Invoker(invoker) => invoker.close().map_err(|error| of_agent(&error, dir)),
         };
         #[cfg(feature = "driver")]
         let closed = closed.and(self.driver.map_or(Ok(()), MediaDriver::close).map_err(Into::into));
@@ -257,19 +270,23 @@ impl ArchiveServer {
     }
 }
 
-fn of_runner(error: &RunnerError) -> ServerError {
+fn of_runner(error: &RunnerError, aeron_dir: &Path) -> ServerError {
     match error {
-        RunnerError::Failed(error) => of_agent(error),
+        RunnerError::Failed(error) => of_agent(error, aeron_dir),
         _ => ServerError::new(ServerErrorKind::ThreadFailed, error.to_string()),
     }
 }
 
-fn of_agent(error: &AgentError) -> ServerError {
-    let kind = match error.downcast_ref::<Error>() {
-        Some(cause) => ServerErrorKind::Client(cause.kind()),
-        None => ServerErrorKind::ThreadFailed,
+fn of_agent(error: &AgentError, aeron_dir: &Path) -> ServerError {
+    let Some(cause) = error.downcast_ref::<Error>() else {
+        return ServerError::new(ServerErrorKind::ThreadFailed, error.to_string());
     };
-    ServerError::new(kind, error.to_string())
+    let mut text = error.to_string();
+    if matches!(cause.kind(), ErrorKind::DriverTimeout | ErrorKind::ClientClosed) {
+        let dir = aeron_dir.display();
+        text += &format!(": start the archive again when a media driver runs in {dir}");
+    }
+    ServerError::new(ServerErrorKind::Client(cause.kind()), text)
 }
 
 impl fmt::Debug for ArchiveServer {

@@ -15,3 +15,4 @@ mod model;
 pub(crate) use catalog::{Catalog, CatalogSettings, NewRecording};
 pub(crate) use descriptor::{Descriptor, NULL_POSITION};
 pub(crate) use error::CatalogError;
+pub(crate) use file::CATALOG_NAME;

@@ -439,7 +439,7 @@ impl Conductor {
     /// Ends all sessions, at last.
     pub(crate) fn close_sessions(&mut self, out: &mut dyn Outside) {
         for session in self.sessions.iter_mut() {
-            session.end(End::Closed);
+            session.end_with_server();
         }
         self.close_ended_sessions(out);
     }

@@ -171,7 +171,11 @@ impl Conductor {
             Failure::generic(format!("cannot find out the space left for recordings: {error}"))
         })?;
         if space <= threshold {
-            let text = format!("low storage threshold={threshold} <= usableSpace={space}");
+            // Java's words, then what helps.
+            let text = format!(
+                "low storage threshold={threshold} <= usableSpace={space}: free space, or lower the threshold \
+                 (AERON_ARCHIVE_LOW_STORAGE_SPACE_THRESHOLD)"
+            );
             return Err(Failure::new(ErrorCode::StorageSpace, text));
         }
         Ok(())

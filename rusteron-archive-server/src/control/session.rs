@@ -154,6 +154,12 @@ impl ControlSession {
         }
     }
 
+    /// Ends the session with the server, which may have lost the media driver before.
+    pub(crate) fn end_with_server(&mut self) {
+        self.end = Some(End::Closed);
+        self.state = State::Done;
+    }
+
     /// Makes an authenticated session active, and tells whether requests count.
     pub(crate) fn activate(&mut self) -> bool {
         if self.state == State::Authenticated {

@@ -72,19 +72,25 @@ pub(crate) enum HeaderError {
 impl std::fmt::Display for HeaderError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Truncated => f.write_str("the file ends within the header"),
+            Self::Truncated => f.write_str(
+                "the file ends within the header: delete it if no archive runs in the directory",
+            ),
             Self::OtherSchema { schema_id, template_id } => write!(
                 f,
                 "not the mark file of an archive: schema {schema_id}, message {template_id} instead of \
-                 schema {}, message {}",
+                 schema {}, message {}: choose another directory",
                 HEADER.schema_id, HEADER.template_id
             ),
             Self::Version(version) => {
                 let [_, major, minor, patch] = version.to_be_bytes();
+                let advice = if *version > VERSION {
+                    "use an archive of that version"
+                } else {
+                    "migrate it with Aeron's ArchiveTool"
+                };
                 write!(
                     f,
-                    "archive of version {major}.{minor}.{patch}, only versions 3.x are known: \
-                     migrate it with Aeron's ArchiveTool"
+                    "archive of version {major}.{minor}.{patch}, only versions 3.x are known: {advice}"
                 )
             }
         }

@@ -40,7 +40,8 @@ pub(crate) fn connect(
     if layouts.find_errors(&aeron.counters_reader()).is_some() {
         let dir = aeron.context().dir().display();
         let text = format!(
-            "found existing archive for archiveId={archive_id} on the media driver in {dir}"
+            "found existing archive for archiveId={archive_id} on the media driver in {dir}: \
+             give each an id of its own (AERON_ARCHIVE_ID)"
         );
         return Err(ServerError::new(ServerErrorKind::ActiveArchive, text));
     }

@@ -74,7 +74,7 @@ impl ConductorAgent {
         }
         self.last_client_turn_ms = now.epoch_ms;
         let worked = self.network.aeron().do_work();
-        self.network.errors().report_client_errors();
+        self.network.errors().report_client_errors(worked.is_err());
         worked
     }
 

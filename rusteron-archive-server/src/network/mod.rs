@@ -33,4 +33,4 @@ use event::Event;
 use network::{Network, SessionCounters, WorkerQueues};
 use requests::Requests;
 use responses::Responses;
-pub(crate) use start::{Started, start, start_thread};
+pub(crate) use start::{Started, start};

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rusteron_client::{Aeron, AnyIdleStrategy, Counter, Error, ErrorKind, Subscription};
 use rusteron_core::agent::{Agent, AgentRunner, ShutdownSignal};
 
-use crate::catalog::{Catalog, CatalogSettings};
+use crate::catalog::{CATALOG_NAME, Catalog, CatalogSettings};
 use crate::channel::ResponseDefaults;
 use crate::conductor::{Conductor, ConductorSettings};
 use crate::context::{ArchiveServerContext, ArchiveThreadingMode};
@@ -49,18 +49,18 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
     let mark_file = Arc::new(activate_mark_file(settings, archive_id)?);
     let archive_dir = canonical(settings.archive_dir())?;
     if settings.archive_dir_delete_on_start() {
-        delete_contents(&archive_dir)
-            .map_err(|error| ServerError::io(archive_dir.display(), &error))?;
+        delete_contents(&archive_dir).map_err(|error| ServerError::file(&archive_dir, &error))?;
     }
-    let storage = Directory::open(&archive_dir)
-        .map_err(|error| ServerError::io(archive_dir.display(), &error))?;
+    let storage =
+        Directory::open(&archive_dir).map_err(|error| ServerError::file(&archive_dir, &error))?;
     let storage: Arc<dyn Storage> = Arc::new(storage);
     // Before there is a client: the media driver would take it for dead if this took too long.
     let positions = mark_file.killed_positions().clone();
     let catalog = open_catalog(settings, &storage, positions).map_err(|error| {
         // The text begins with the name of the file.
         let path = archive_dir.join(error.message());
-        ServerError::new(error.kind(), path.display().to_string())
+        let error = ServerError::new(error.kind(), path.display().to_string());
+        error.with_advice(&archive_dir.join(CATALOG_NAME))
     })?;
     mark_file.forget_killed_positions();
 
@@ -138,7 +138,7 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
 }
 
 fn canonical(dir: &Path) -> Result<PathBuf> {
-    dir.canonicalize().map_err(|error| ServerError::io(dir.display(), &error))
+    dir.canonicalize().map_err(|error| ServerError::file(dir, &error))
 }
 
 fn activate_mark_file(settings: &ArchiveServerContext, archive_id: i64) -> Result<MarkFile> {
@@ -271,7 +271,10 @@ fn add_control_subscriptions(
         channel += &format!("{separator}sparse={is_sparse}");
     }
     let remote = Requests::adding(channel, settings.control_stream_id(), changes.clone());
-    Ok(await_all(aeron, [remote, local])?)
+    await_all(aeron, [remote, local]).map_err(|error| {
+        let text = format!("control channel {}: {error}", settings.control_channel());
+        ServerError::new(ServerErrorKind::Client(error.kind()), text)
+    })
 }
 
 /// Returns the channel on which clients send requests. If its port is 0, it gets the port of the socket.
@@ -367,7 +370,7 @@ fn start_threads(
     ]))
 }
 
-pub(crate) fn start_thread(
+fn start_thread(
     agent: impl Agent + Send + 'static,
     idle: AnyIdleStrategy,
     shutdown: &ShutdownSignal,

@@ -178,7 +178,12 @@ impl Program {
                 _ => _ = shutdown.wait_timeout(Duration::from_millis(100)),
             }
         }
-        server.close()?;
+        let has_ended = server.has_ended();
+        match server.close() {
+            // The log has it already.
+            Err(error) if has_ended => return Ok(exit_status::of(error.kind()).into()),
+            closed => closed?,
+        }
         print(format_args!("archive closed: {dir}\n"));
         Ok(ExitCode::SUCCESS)
     }

@@ -265,7 +265,12 @@ impl Recording {
         let is_full = writer.is_full(error, write_length);
         let code = if is_full { ErrorCode::StorageSpace } else { ErrorCode::Generic };
         let (id, name, position) = (self.geometry.recording_id, self.segment_name(), self.position);
-        let text = format!("recording {id} stopped at position {position}: {name}: {error}");
+        let help = if is_full {
+            ": free space, stop its subscription, which still holds up the publisher, and extend it"
+        } else {
+            ""
+        };
+        let text = format!("recording {id} stopped at position {position}: {name}: {error}{help}");
         Failure::new(code, text)
     }
 

@@ -1,6 +1,8 @@
 //! Archive servers, and the programs that run them. Servers are used by the client `rusteron-archive`, on embedded media
 //! drivers; these modules have subjects, and the others mirror `src/`.
 
+#[cfg(all(feature = "binary", target_os = "linux"))]
+mod bad_days;
 mod cycles;
 #[cfg(unix)]
 mod differential;

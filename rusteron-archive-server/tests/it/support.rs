@@ -36,14 +36,7 @@ impl Fixture {
 
     /// Everything but the server.
     pub(crate) fn prepare(change: impl FnOnce(&mut ArchiveServerContext)) -> Self {
-        let driver = rusteron_test_support::launch_with(|context| {
-            context
-                .set_ipc_term_buffer_length(64 * 1024)?
-                .set_term_buffer_length(64 * 1024)?
-                // On a busy machine, slow threads must not be timed out.
-                .set_client_liveness_timeout(DEADLINE / 2)?
-                .set_publication_unblock_timeout(DEADLINE)
-        });
+        let driver = launch_driver();
         let dir = tempfile::tempdir().expect("a directory");
         let mut context = ArchiveServerContext::new();
         context
@@ -101,6 +94,18 @@ impl Fixture {
     }
 }
 
+/// Launches a media driver with short terms.
+pub(crate) fn launch_driver() -> MediaDriver {
+    rusteron_test_support::launch_with(|context| {
+        context
+            .set_ipc_term_buffer_length(64 * 1024)?
+            .set_term_buffer_length(64 * 1024)?
+            // On a busy machine, slow threads must not be timed out.
+            .set_client_liveness_timeout(DEADLINE / 2)?
+            .set_publication_unblock_timeout(DEADLINE)
+    })
+}
+
 /// Settings of a session over IPC.
 pub(crate) fn ipc_context() -> ArchiveContext {
     let mut context = ArchiveContext::new().expect("a context");
@@ -129,8 +134,10 @@ pub(crate) fn extend(archive: &Archive, recording_id: i64, numbers: Range<u64>) 
     let channel = descriptor.continuation("aeron:ipc").expect("a channel").expect("an end");
     let mut publication =
         archive.aeron().add_exclusive_publication(channel, STREAM).expect("a publication");
+    // Not the publication of before, which the driver keeps for a while.
+    let channel = format!("aeron:ipc?session-id={}", publication.session_id());
     archive
-        .extend_recording(recording_id, "aeron:ipc", STREAM, SourceLocation::Local, true)
+        .extend_recording(recording_id, &*channel, STREAM, SourceLocation::Local, true)
         .expect("a subscription");
     assert_eq!(await_recording(archive, publication.session_id()), recording_id);
     let end = offer_numbered(&mut publication, numbers.clone());

@@ -178,7 +178,8 @@ fn low_storage_refuses_start_and_image() {
     harness.storage.limit_space(Some(0));
     harness.start(6, UDP, false);
     harness.add_image(subscription, &image(20));
-    let text = "low storage threshold=1000 <= usableSpace=0";
+    let text = "low storage threshold=1000 <= usableSpace=0: free space, or lower the threshold \
+                (AERON_ARCHIVE_LOW_STORAGE_SPACE_THRESHOLD)";
     assert_eq!(harness.sent(), [format!("6: error 11: {text}"), format!("5: error 11: {text}")]);
     assert_eq!(harness.errors(), [text]);
     harness.storage.limit_space(None);
