@@ -167,7 +167,7 @@ impl Campaign<'_> {
                 *session_id += 1;
                 *session_id
             },
-            aeron_dir: &options.aeron_dir,
+            server: &options,
             deadline: self.options.deadline,
             report: &mut self.report,
         };
@@ -182,6 +182,7 @@ impl Campaign<'_> {
                 true => self.root.join("driver-of-archive"),
                 false => self.driver.aeron_dir().to_owned(),
             },
+            events_stream_id: self.kills as i32,
             with_driver,
             sync_level,
             checksum,
@@ -212,7 +213,7 @@ impl Campaign<'_> {
             self.report.time("restart of archive", time);
         }
         let aeron = Aeron::connect(context(self.driver.aeron_dir()))?;
-        let session = Session::connect(&aeron, DEADLINE, &|| false)?;
+        let session = Session::connect(&aeron, self.kills as i32, DEADLINE, &|| false)?;
         for (stream, session) in streams.iter_mut().zip(session.iter().cycle()) {
             let count = stream.check(session.archive(), true, &|| false)?;
             self.report.add("messages checked", count as u64);

@@ -2,7 +2,6 @@
 //! is killed.
 
 use std::mem;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use rusteron_client::{Aeron, Subscription};
 use rusteron_test_support::context;
 
 use super::plan::{Moment, Plan};
-use super::server::{EVENTS, Killer, Server};
+use super::server::{EVENTS_CHANNEL, Killer, Server, ServerOptions};
 use super::stream::{Fault, Follower, Stream};
 use crate::report::Report;
 
@@ -34,10 +33,11 @@ impl Session {
     /// Connects to the archive. `None` if that was killed meanwhile.
     pub(super) fn connect(
         aeron: &Aeron,
+        events_stream_id: i32,
         timeout: Duration,
         is_over: &dyn Fn() -> bool,
     ) -> Result<Option<Self>, Fault> {
-        let events = aeron.add_subscription(EVENTS.0, EVENTS.1)?;
+        let events = aeron.add_subscription(EVENTS_CHANNEL, events_stream_id)?;
         let signals: Arc<Mutex<Vec<_>>> = Arc::default();
         let received = Arc::clone(&signals);
         let mut context = ArchiveContext::new()?;
@@ -101,7 +101,7 @@ pub(super) struct Life<'a> {
     pub(super) plan: Plan,
     /// Of publications over IPC.
     pub(super) session_ids: &'a mut dyn FnMut() -> i32,
-    pub(super) aeron_dir: &'a Path,
+    pub(super) server: &'a ServerOptions,
     pub(super) deadline: Duration,
     pub(super) report: &'a mut Report,
 }
@@ -163,11 +163,13 @@ impl Life<'_> {
         }
         let is_over = || killer.as_ref().is_some_and(Killer::has_struck);
 
-        let mut client = context(self.aeron_dir);
+        let mut client = context(&self.server.aeron_dir);
         client.set_driver_timeout(self.deadline)?;
         let aeron = Aeron::connect(client)?;
         let timeout = if moment == Moment::Requests { CUT_OFF_TIMEOUT } else { self.deadline };
-        let Some(session) = Session::connect(&aeron, timeout, &is_over)? else {
+        let Some(session) =
+            Session::connect(&aeron, self.server.events_stream_id, timeout, &is_over)?
+        else {
             return Ok(());
         };
         let session = living.insert(session);

@@ -20,8 +20,8 @@ use crate::clients::process::Process;
 use crate::clients::words::{Notice, Order, to_line};
 use crate::process::{command, follow};
 
-/// The channel and stream of recording events.
-pub(super) const EVENTS: (&str, i32) = ("aeron:ipc?alias=events", 1);
+/// The channel of recording events.
+pub(super) const EVENTS_CHANNEL: &str = "aeron:ipc?alias=events";
 /// The length of terms, unless a channel says another.
 pub(super) const TERM_LENGTH: usize = 64 * 1024;
 /// The least length of segments.
@@ -37,6 +37,9 @@ pub(crate) struct ServerOptions {
     /// The media driver's directory
     #[arg(long)]
     pub(crate) aeron_dir: PathBuf,
+    /// The stream of recording events. Each server has its own: a driver keeps for seconds what killed ones have published
+    #[arg(long)]
+    pub(crate) events_stream_id: i32,
     /// Run the media driver, too
     #[arg(long)]
     pub(crate) with_driver: bool,
@@ -69,8 +72,8 @@ fn launch(options: &ServerOptions) -> rusteron_archive_server::Result<ArchiveSer
         .set_aeron_dir(&options.aeron_dir)?
         .set_control_channel_enabled(false)?
         .set_recording_events_enabled(true)?
-        .set_recording_events_channel(EVENTS.0)?
-        .set_recording_events_stream_id(EVENTS.1)?
+        .set_recording_events_channel(EVENTS_CHANNEL)?
+        .set_recording_events_stream_id(options.events_stream_id)?
         .set_segment_file_length(SEGMENT_LENGTH)?
         .set_file_sync_level(options.sync_level)?
         .set_catalog_file_sync_level(options.sync_level)?
@@ -118,6 +121,7 @@ impl Server {
             .arg(&options.archive_dir)
             .arg("--aeron-dir")
             .arg(&options.aeron_dir)
+            .args(["--events-stream-id", &options.events_stream_id.to_string()])
             .args(["--sync-level", &options.sync_level.to_string()]);
         for (flag, is_set) in [
             ("--with-driver", options.with_driver),
