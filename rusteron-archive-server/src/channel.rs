@@ -57,7 +57,7 @@ const ORDER: [&str; 30] = [
     "response-correlation-id",
 ];
 
-/// What the response channels of control sessions have unless the client's channel says otherwise.
+/// Parameters of the response channels of control sessions, unless the client's channel sets them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResponseDefaults {
     /// In bytes.

@@ -46,7 +46,7 @@ pub struct ArchivesOptions {
     #[arg(long, value_delimiter = ',', num_args = 1, default_value = "rust,java")]
     contenders: Vec<Language>,
 
-    /// What to measure, separated by commas
+    /// Parts to measure, separated by commas
     #[arg(long, value_delimiter = ',', num_args = 1, default_value = "rates,latency,synced,start")]
     parts: Vec<Part>,
 
@@ -96,7 +96,7 @@ pub struct ArchivesOptions {
     run: RunOptions,
 }
 
-/// What is measured.
+/// A part of the measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     /// Messages a second, recorded and replayed

@@ -23,7 +23,7 @@ pub(super) const RECORDING_ID_OFFSET: usize = 48;
 const MIN_MTU: i32 = 32;
 const MAX_MTU: i32 = 65504;
 
-/// What an entry is good for. The archive serves valid entries only.
+/// The state of an entry. Clients see valid entries only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Invalid,

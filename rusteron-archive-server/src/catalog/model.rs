@@ -37,7 +37,7 @@ pub(super) fn open(
     Catalog::open(Arc::new(storage.clone()), settings)
 }
 
-/// What a catalog has to have.
+/// The recordings that a catalog must have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Model {
     recordings: BTreeMap<i64, Known>,
@@ -323,7 +323,7 @@ fn failed_edit_changes_nothing() {
         let storage = FaultyStorage::default();
         let mut catalog = open(&storage, &settings).expect("a catalog");
         let mut model = Model::default();
-        // Whether the last failed edit has been undone.
+        // False while bytes of a failed edit are still there.
         let mut is_undone = true;
         for step in 0..100 {
             let edit = Edit::random(&mut random, &model, step);
@@ -428,7 +428,7 @@ fn check_crash(
         let session_id = known.descriptor.session_id;
         assert!(states.iter().any(|state| state.descriptor.session_id == session_id));
     }
-    // What a crash has left behind the last entry is not taken for another one.
+    // A crash can leave bytes behind the last entry. The catalog must not read them as an entry after the next edit.
     let edit = Edit::add(&mut Random::new(changes as u64), 5);
     edit.model(&mut found, catalog.next_id());
     edit.make(&mut catalog).expect("an edit");
