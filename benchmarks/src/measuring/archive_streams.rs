@@ -4,7 +4,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use rusteron_archive::{Archive, ArchiveError, RecordingPos, ReplayLength, ReplayParams};
+use rusteron_archive::{
+    Archive, ArchiveError, RecordingDescriptor, RecordingPos, ReplayLength, ReplayParams,
+    ReplicationParams,
+};
 use rusteron_client::{ChannelUri, ExclusivePublication, Subscription};
 
 use crate::command_line::failure::Failure;
@@ -12,6 +15,9 @@ use crate::command_line::interrupt::Interrupt;
 
 /// How long an archive may take to answer, and to go on.
 pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The stream on which archives take requests over UDP.
+const CONTROL_STREAM_ID: i32 = 10;
 
 /// How many messages a stream gets before it is another one's turn.
 const BURST: u64 = 64;
@@ -221,6 +227,45 @@ impl ArchiveClient<'_> {
         match replays.iter().find_map(|replay| replay.strange) {
             None => Ok(start.elapsed()),
             Some(number) => Err(Failure::Run(format!("message {number} is another one"))),
+        }
+    }
+
+    /// Has this archive copy a recording of a source, which takes requests on a channel. Returns how long it took, from
+    /// the request until the copy has its end.
+    ///
+    /// # Errors
+    /// As for [`record`](Self::record).
+    pub fn replicate(
+        &self,
+        source: &Archive,
+        source_channel: &str,
+        recording_id: i64,
+    ) -> Result<Duration, Failure> {
+        let end = source.stop_position(recording_id).map_err(failed("cannot ask the source"))?;
+        let latest = || -> Result<_, Failure> {
+            let recordings = self.archive.recordings().last().transpose();
+            recordings.map_err(failed("cannot list copies"))
+        };
+        let id = |it: Option<RecordingDescriptor>| it.map(|it| it.recording_id);
+        let before = id(latest()?);
+        let start = Instant::now();
+        self.archive
+            .replicate(recording_id, source_channel, CONTROL_STREAM_ID, &ReplicationParams::new())
+            .map_err(failed("cannot replicate"))?;
+        loop {
+            self.archive.check_for_error_response().map_err(failed("the replication failed"))?;
+            if let Some(copy) = latest()?.filter(|it| Some(it.recording_id) != before) {
+                if end.is_some() && copy.stop_position == end {
+                    return Ok(start.elapsed());
+                }
+            }
+            if start.elapsed() > DEADLINE {
+                return Err(Failure::Run("the replication does not end".to_owned()));
+            }
+            // Each question is work for the archive.
+            if self.interrupt.wait_until(Instant::now() + Duration::from_millis(1), || false) {
+                return Err(Failure::Interrupted);
+            }
         }
     }
 

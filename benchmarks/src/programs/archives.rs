@@ -15,6 +15,7 @@ use crate::command_line::failure::Failure;
 use crate::command_line::interrupt::Interrupt;
 use crate::command_line::run_options::{self, RunOptions, distinct};
 use crate::measuring::archive_streams::{ArchiveClient, Load, messages_in, settle};
+use crate::measuring::connection::free_endpoints;
 use crate::processes::archive_process::{ArchiveProcess, ArchiveProgram};
 use crate::processes::cores::Cores;
 use crate::processes::driver_process;
@@ -47,7 +48,12 @@ pub struct ArchivesOptions {
     contenders: Vec<Language>,
 
     /// Parts to measure, separated by commas
-    #[arg(long, value_delimiter = ',', num_args = 1, default_value = "rates,latency,synced,start")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        num_args = 1,
+        default_value = "rates,latency,synced,replicated,start"
+    )]
     parts: Vec<Part>,
 
     /// Lengths of messages in bytes, separated by commas, from 8 to 1m
@@ -105,6 +111,8 @@ enum Part {
     Latency,
     /// Messages a second at sync level 1
     Synced,
+    /// Messages a second that one archive copies from another over loopback, each with a driver of its own
+    Replicated,
     /// Start, first messages, memory
     Start,
 }
@@ -115,6 +123,7 @@ enum Conditions {
     Rates { message_length: usize, recordings: usize },
     Latency { message_length: usize },
     Synced { message_length: usize },
+    Replicated { message_length: usize },
     Start,
 }
 
@@ -185,6 +194,13 @@ impl ArchivesOptions {
                     (name, Conditions::Synced { message_length })
                 })
                 .collect(),
+            Part::Replicated => lengths
+                .iter()
+                .map(|&message_length| {
+                    let name = format!("replicated, {message_length} B");
+                    (name, Conditions::Replicated { message_length })
+                })
+                .collect(),
             Part::Start => vec![("start".to_owned(), Conditions::Start)],
         };
         let case = |(name, conditions)| Case { name, conditions, contenders: contenders.to_vec() };
@@ -215,10 +231,20 @@ impl Bench<'_> {
             Conditions::Synced { .. } => (self.synced_dir, 1),
             _ => (self.archive_dir, 0),
         };
-        let options = [
+        let mut options = vec![
             format!("-Daeron.archive.file.sync.level={level}"),
             format!("-Daeron.archive.catalog.file.sync.level={level}"),
         ];
+        let channel = match conditions {
+            Conditions::Replicated { .. } => {
+                let [endpoint] = free_endpoints()?;
+                let channel = format!("aeron:udp?endpoint={endpoint}");
+                options.push("-Daeron.archive.control.channel.enabled=true".to_owned());
+                options.push(format!("-Daeron.archive.control.channel={channel}"));
+                channel
+            }
+            _ => String::new(),
+        };
         let launched = Instant::now();
         let start = || ArchiveProcess::start(program, dir, &options, self.interrupt);
         let (process, archive) = self.options.cores.start_member(start)?;
@@ -246,6 +272,12 @@ impl Bench<'_> {
                     ("recorded msgs/s", rate(&load, recorded_in)),
                     ("one by one msgs/s", rate(&rounds, one_by_one)),
                 ])
+            }
+            Conditions::Replicated { message_length } => {
+                let start = || ArchiveProcess::start(program, dir, &[], self.interrupt);
+                let (_process, copies) = self.options.cores.start_member(start)?;
+                let copies = self.client(&copies);
+                self.replicated((client, &channel), copies, contender, message_length)
             }
             Conditions::Start => self.start(client, launched, process.pid()),
         }
@@ -317,6 +349,29 @@ impl Bench<'_> {
         let micros = |quantile| times.value_at_quantile(quantile) as f64 / 1e3;
         client.stop(streams)?;
         Ok(vec![("p50 µs", micros(0.5)), ("p99 µs", micros(0.99))])
+    }
+
+    /// Copies are made of one recording until the warm-up is over, then once of a long one.
+    fn replicated(
+        &self,
+        (source, channel): (ArchiveClient<'_>, &str),
+        copies: ArchiveClient<'_>,
+        contender: Language,
+        message_length: usize,
+    ) -> Result<Vec<Figure>, Failure> {
+        let load = self.load(message_length, 1, self.options.recording_length);
+        let short = Load { messages: load.messages.min(50_000), ..load };
+        let record = |load| source.record(load).map(|(ids, _)| ids[0]);
+        let recording_id = record(&short)?;
+        let time = self.options.run.warmup_with(contender == Language::Java);
+        let start = Instant::now();
+        while start.elapsed() < time {
+            copies.replicate(source.archive, channel, recording_id)?;
+        }
+        let recording_id = record(&load)?;
+        settle();
+        let copied_in = copies.replicate(source.archive, channel, recording_id)?;
+        Ok(vec![("copied msgs/s", rate(&load, copied_in))])
     }
 
     /// The archive is launched already, and connected.
