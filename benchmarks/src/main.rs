@@ -10,6 +10,7 @@ use rusteron_benchmarks::processes::echo_service;
 use rusteron_benchmarks::programs::archives::{self, ArchivesOptions};
 use rusteron_benchmarks::programs::calls::{self, CallsOptions};
 use rusteron_benchmarks::programs::cluster::{self, ClusterOptions};
+use rusteron_benchmarks::programs::cluster_nodes::{self, ClusterNodesOptions};
 use rusteron_benchmarks::programs::driver_resources::{self, ResourceOptions};
 use rusteron_benchmarks::programs::drivers::{self, DriversOptions};
 use rusteron_benchmarks::programs::headline::{self, HeadlineOptions};
@@ -48,6 +49,7 @@ enum Benchmark {
     Archives(ArchivesOptions),
     Recording(RecordingOptions),
     Cluster(ClusterOptions),
+    ClusterNodes(ClusterNodesOptions),
     Calls(CallsOptions),
     Instructions(ReportOptions),
     Render(RenderOptions),
@@ -77,6 +79,7 @@ fn run(benchmark: &Benchmark) -> Result<(), Failure> {
         Benchmark::Archives(options) => archives::run(options),
         Benchmark::Recording(options) => recording::run(options),
         Benchmark::Cluster(options) => cluster::run(options),
+        Benchmark::ClusterNodes(options) => cluster_nodes::run(options),
         Benchmark::Calls(options) => calls::run(options),
         Benchmark::Instructions(options) => instructions::report(options),
         Benchmark::Render(options) => render::run(options),

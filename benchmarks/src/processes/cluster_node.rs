@@ -65,13 +65,7 @@ impl ClusterNode {
                 let arguments = ["EchoService".to_owned()];
                 Some(java.start("cluster/Container.java", &options, &arguments, DEADLINE)?)
             }
-            Some(Language::Rust) => {
-                let program = env::current_exe()
-                    .map_err(|error| Failure::run("cannot tell where this program is", error))?;
-                let mut command = Command::new(program);
-                command.args(["echo-service", idle]).args(dirs);
-                Some(Program::start("service in Rust".to_owned(), command, DEADLINE)?)
-            }
+            Some(Language::Rust) => Some(start_service(idle, &dirs[0], &dirs[1])?),
         };
         let start = Instant::now();
         while !node.leads() {
@@ -94,32 +88,10 @@ impl ClusterNode {
     }
 
     fn launch(java: &Java, idle: &str, service: &str) -> Result<Self, Failure> {
-        let shm = Path::new("/dev/shm");
-        let base = if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() };
-        let dir = tempfile::Builder::new().prefix("rusteron-cluster-").tempdir_in(&base).map_err(
-            |error| Failure::run(format_args!("no directory in {}", base.display()), error),
-        )?;
+        let dir = member_dir()?;
         let [archive, ingress, consensus, log] = free_endpoints::<4>()?;
-        let path = |name: &str| dir.path().join(name).display().to_string();
-        let options = [
-            format!("aeron.dir={}", path("driver")),
-            format!("aeron.archive.dir={}", path("archive")),
-            format!("aeron.cluster.dir={}", path("cluster")),
-            format!("aeron.archive.control.channel=aeron:udp?endpoint={archive}"),
-            format!("aeron.cluster.members=0,{ingress},{consensus},{log},localhost:0,{archive}"),
-            format!("aeron.shared.idle.strategy={idle}"),
-            format!("aeron.archive.idle.strategy={idle}"),
-            format!("aeron.cluster.idle.strategy={idle}"),
-            "aeron.threading.mode=SHARED".to_owned(),
-            "aeron.archive.threading.mode=SHARED".to_owned(),
-            "aeron.archive.recording.events.enabled=false".to_owned(),
-            "aeron.archive.replication.channel=aeron:udp?endpoint=localhost:0".to_owned(),
-            "aeron.cluster.replication.channel=aeron:udp?endpoint=localhost:0".to_owned(),
-            "aeron.cluster.ingress.channel=aeron:udp".to_owned(),
-            "aeron.cluster.ingress.ipc.allowed=true".to_owned(),
-            "aeron.cluster.member.id=0".to_owned(),
-        ]
-        .map(|property| format!("-D{property}"));
+        let members = format!("0,{ingress},{consensus},{log},localhost:0,{archive}");
+        let options = member_options(dir.path(), 0, &members, &archive, idle);
         let arguments = [service, "stdin"].map(str::to_owned);
         let program = java.start("cluster/Node.java", &options, &arguments, DEADLINE)?;
         Ok(Self { service: None, program, dir, ingress })
@@ -148,4 +120,59 @@ impl ClusterNode {
         self.service.as_mut().map_or(Ok(()), Program::check)?;
         self.program.check()
     }
+}
+
+/// A directory for a member's files, in memory if the system has such a place.
+pub(super) fn member_dir() -> Result<TempDir, Failure> {
+    let shm = Path::new("/dev/shm");
+    let base = if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() };
+    tempfile::Builder::new()
+        .prefix("rusteron-cluster-")
+        .tempdir_in(&base)
+        .map_err(|error| Failure::run(format_args!("no directory in {}", base.display()), error))
+}
+
+/// The settings of all parts of a member, as options of a Java machine. `members` has the endpoints of all members, and
+/// `archive` is that of this one's archive.
+pub(super) fn member_options(
+    dir: &Path,
+    id: usize,
+    members: &str,
+    archive: &str,
+    idle: &str,
+) -> Vec<String> {
+    let path = |name: &str| dir.join(name).display().to_string();
+    [
+        format!("aeron.dir={}", path("driver")),
+        format!("aeron.archive.dir={}", path("archive")),
+        format!("aeron.cluster.dir={}", path("cluster")),
+        format!("aeron.archive.control.channel=aeron:udp?endpoint={archive}"),
+        format!("aeron.cluster.members={members}"),
+        format!("aeron.cluster.member.id={id}"),
+        format!("aeron.shared.idle.strategy={idle}"),
+        format!("aeron.archive.idle.strategy={idle}"),
+        format!("aeron.cluster.idle.strategy={idle}"),
+        "aeron.threading.mode=SHARED".to_owned(),
+        "aeron.archive.threading.mode=SHARED".to_owned(),
+        "aeron.archive.recording.events.enabled=false".to_owned(),
+        "aeron.archive.replication.channel=aeron:udp?endpoint=localhost:0".to_owned(),
+        "aeron.cluster.replication.channel=aeron:udp?endpoint=localhost:0".to_owned(),
+        "aeron.cluster.ingress.channel=aeron:udp".to_owned(),
+        "aeron.cluster.ingress.ipc.allowed=true".to_owned(),
+    ]
+    .map(|property| format!("-D{property}"))
+    .into()
+}
+
+/// Starts the echo service in Rust beside a member.
+pub(super) fn start_service(
+    idle: &str,
+    aeron_dir: &Path,
+    cluster_dir: &Path,
+) -> Result<Program, Failure> {
+    let program = env::current_exe()
+        .map_err(|error| Failure::run("cannot tell where this program is", error))?;
+    let mut command = Command::new(program);
+    command.args(["echo-service", idle]).args([aeron_dir, cluster_dir]);
+    Program::start("service in Rust".to_owned(), command, DEADLINE)
 }

@@ -2,6 +2,7 @@
 
 pub mod aeron_c;
 pub mod archive_process;
+pub mod cluster_members;
 pub mod cluster_node;
 pub mod cores;
 pub mod driver_process;

@@ -73,6 +73,25 @@ pub fn resident(pid: u32) -> Result<(u64, u64), Failure> {
     Sample::take(pid).map(|sample| (sample.resident, sample.shared))
 }
 
+/// Returns the memory of a process in bytes, without shared memory such as log buffers. Files that several processes map,
+/// such as a library, count in proportion.
+///
+/// # Errors
+/// [`Failure::Run`] if the process is gone, or this is not Linux.
+pub fn proportional(pid: u32) -> Result<u64, Failure> {
+    let path = format!("/proc/{pid}/smaps_rollup");
+    let text = fs::read_to_string(&path)
+        .map_err(|error| Failure::run(format_args!("cannot read {path}"), error))?;
+    let field = |name: &str| {
+        let values = text.lines().find_map(|line| line.strip_prefix(name));
+        values?.split_ascii_whitespace().next()?.parse::<u64>().ok()
+    };
+    let kibibytes = field("Pss_Anon:").zip(field("Pss_File:"));
+    let (anonymous, files) =
+        kibibytes.ok_or_else(|| Failure::Run(format!("not understood: {path}")))?;
+    Ok((anonymous + files) << 10)
+}
+
 /// The mean usage of a process during some time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Usage {
@@ -177,6 +196,7 @@ mod tests {
             assert!(Instant::now() < deadline, "no processor time is counted");
         }
         // Linux has no process of this number.
+        assert!(proportional(std::process::id()).expect("memory") > 100 << 10);
         let error = cpu_time(u32::MAX);
         assert!(matches!(error, Err(Failure::Run(text)) if text.contains("/proc/4294967295")));
     }

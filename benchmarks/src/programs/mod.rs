@@ -3,6 +3,7 @@
 pub mod archives;
 pub mod calls;
 pub mod cluster;
+pub mod cluster_nodes;
 pub mod comparison;
 pub mod driver_resources;
 pub mod drivers;

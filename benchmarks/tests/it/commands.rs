@@ -57,6 +57,7 @@ const REFUSED: &[Case] = &[
     ("recording", &["--message-lengths", "7"], "--message-lengths", "8 bytes or more"),
     ("recording", &["--archive-dir", "/no/such/directory"], "--archive-dir", "a directory"),
     ("cluster", &["--windows", "0"], "--windows", "1..=100000"),
+    ("cluster-nodes", &["--members", "4"], "--members", "1..=3"),
     ("", &["no-such-benchmark"], "no-such-benchmark", ""),
 ];
 

@@ -34,7 +34,7 @@ impl Expected {
             return;
         }
         media_driver_beside(env!("CARGO_BIN_EXE_benchmark"));
-        if arguments.first() == Some(&"archives") {
+        if ["archives", "cluster-nodes"].contains(&arguments[0]) {
             archiving_media_driver_beside(env!("CARGO_BIN_EXE_benchmark"));
         }
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -266,6 +266,18 @@ benchmarks! {
         rows: &["synced, 64 B, recordings: 5: Rust"],
         measures: &["recorded msgs/s", "one by one msgs/s"],
     }
+    archives_replicated {
+        arguments: &[
+            "archives",
+            "--contenders=java",
+            "--parts=replicated",
+            "--message-lengths=64",
+            "--recording-length=480000",
+        ],
+        needs_java: true,
+        rows: &["replicated, 64 B: Java"],
+        measures: &["copied msgs/s"],
+    }
     archives_start {
         arguments: &["archives", "--contenders=rust", "--parts=start"],
         needs_java: false,
@@ -287,6 +299,12 @@ benchmarks! {
         needs_java: true,
         rows: &["64 B: Rust", "64 B: Java"],
         measures: &["recorded msgs/s", "replayed msgs/s"],
+    }
+    cluster_nodes {
+        arguments: &["cluster-nodes", "--contenders=rust", "--members=1"],
+        needs_java: true,
+        rows: &["members: 1: Rust"],
+        measures: &["first answer ms", "private MiB a member", "members a GiB"],
     }
     cluster {
         arguments: &[

@@ -1,0 +1,183 @@
+//! What a member of a cluster costs, and how soon the others replace it.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use clap::builder::RangedU64ValueParser;
+use rusteron_cluster::{ClusterClient, ClusterContext, Egress};
+use rusteron_media_driver::DriverContext;
+
+use super::comparison::{Case, Comparison};
+use crate::command_line::choice::Language;
+use crate::command_line::failure::Failure;
+use crate::command_line::interrupt::Interrupt;
+use crate::command_line::run_options::{self, RunOptions, distinct};
+use crate::measuring::connection::Connection;
+use crate::processes::cluster_members::{ClusterMembers, MAX_MEMBERS, Member};
+use crate::processes::driver_process;
+use crate::processes::java::Java;
+use crate::reports::results::Figure;
+
+/// How long a cluster may take to answer.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// How often a client sends while it waits for the answer to a message after a kill.
+const INTERVAL: Duration = Duration::from_millis(1);
+
+/// Compares members of a cluster whose only Java machine has the consensus module, with members in Java.
+///
+/// In Rust, a member is the program archiving_media_driver, a Java machine with the consensus module, and a service in
+/// Rust; in Java, it is one Java machine. Each run starts a cluster anew: the time from the first process to the first
+/// answer to a client, the memory of a member after the time of --measure, and, with several members, the time from the
+/// kill of the leader's processes to the answer to a message that was sent later. A leader is missed after a second,
+/// and an election waits half a second. The service echoes, and all threads back off. Needs Java; Linux only.
+#[derive(Debug, Clone, Args)]
+#[command(mut_arg("measure", |arg| arg.default_value("5s")))]
+pub struct ClusterNodesOptions {
+    /// The members, separated by commas; ratios are of the first to the others
+    #[arg(long, value_delimiter = ',', num_args = 1, default_value = "rust,java")]
+    contenders: Vec<Language>,
+
+    /// How many members a cluster has, separated by commas
+    #[arg(long, value_name = "N", value_delimiter = ',', num_args = 1, default_value = "1,3",
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_MEMBERS as u64))]
+    members: Vec<usize>,
+
+    /// The program archiving_media_driver [default: the one beside this program]
+    #[arg(long, value_name = "FILE")]
+    archiving_media_driver: Option<PathBuf>,
+
+    #[command(flatten)]
+    run: RunOptions,
+}
+
+/// Runs the benchmark.
+///
+/// # Errors
+/// [`Failure::Usage`] for options that cannot be used, before anything is started; [`Failure::Run`] for everything else.
+pub fn run(options: &ClusterNodesOptions) -> Result<(), Failure> {
+    run_options::check_linux()?;
+    let program =
+        driver_process::archiving_media_driver(options.archiving_media_driver.as_deref())?;
+    let mut comparison = Comparison::start("cluster-nodes", &options.run)?;
+    let interrupt = comparison.interrupt();
+    let java = comparison.require_java()?;
+    let case = |count: usize| Case {
+        name: format!("members: {count}"),
+        conditions: count,
+        contenders: distinct(&options.contenders),
+    };
+    let cases: Vec<_> = distinct(&options.members).into_iter().map(case).collect();
+    comparison.compare(&cases, |&count, contender| {
+        options.measure(&java, &program, count, contender, &interrupt)
+    })?;
+    comparison.finish()
+}
+
+impl ClusterNodesOptions {
+    fn measure(
+        &self,
+        java: &Java,
+        program: &Path,
+        count: usize,
+        contender: Language,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<Figure>, Failure> {
+        let connection = Connection::embedded(DriverContext::new()?)?;
+        let member = match contender {
+            Language::Rust => Member::Rust(program),
+            Language::Java => Member::Java,
+        };
+        let start = Instant::now();
+        let mut members = ClusterMembers::start(java, member, count)?;
+        let measured = Client::connect(&connection, &members, interrupt).and_then(|mut client| {
+            client.await_answer()?;
+            let started_in = start.elapsed();
+            if interrupt.wait_until(Instant::now() + self.run.measure, || false) {
+                return Err(Failure::Interrupted);
+            }
+            let private = members.mean_private()?;
+            let mut figures = vec![
+                ("first answer ms", started_in.as_secs_f64() * 1e3),
+                ("private MiB a member", private / f64::from(1 << 20)),
+                ("members a GiB", f64::from(1 << 30) / private),
+            ];
+            if count > 1 {
+                let leader = usize::try_from(client.session.leader_member_id());
+                let leader = leader.map_err(|error| Failure::run("no leader", error))?;
+                members.kill(leader);
+                let killed = Instant::now();
+                client.await_answer()?;
+                figures.push(("failover ms", killed.elapsed().as_secs_f64() * 1e3));
+            }
+            Ok(figures)
+        });
+        // If a process has ended, its own words say more.
+        members.check()?;
+        measured.map_err(|failure| connection.explain(failure))
+    }
+}
+
+/// A client that has a media driver of its own, which no kill ends.
+struct Client<'a> {
+    session: ClusterClient,
+    /// The number of the last message.
+    sent: u64,
+    interrupt: &'a Interrupt,
+}
+
+impl<'a> Client<'a> {
+    /// Connects as soon as the cluster has a leader.
+    fn connect(
+        connection: &Connection,
+        members: &ClusterMembers,
+        interrupt: &'a Interrupt,
+    ) -> Result<Self, Failure> {
+        let start = Instant::now();
+        loop {
+            let mut context = ClusterContext::new();
+            context
+                .set_ingress_channel("aeron:udp")?
+                .set_ingress_endpoints(members.ingress_endpoints().parse()?)?
+                .set_egress_channel("aeron:udp?endpoint=localhost:0")?
+                .set_message_timeout(DEADLINE)?
+                .set_new_leader_timeout(Some(DEADLINE))?;
+            match ClusterClient::connect(connection.aeron(), context) {
+                Ok(session) => return Ok(Self { session, sent: 0, interrupt }),
+                Err(error) if start.elapsed() > DEADLINE => {
+                    return Err(Failure::run("cannot connect to the cluster", error));
+                }
+                Err(_) if interrupt.is_requested() => return Err(Failure::Interrupted),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Sends messages until one of them is answered.
+    fn await_answer(&mut self) -> Result<(), Failure> {
+        let (start, first) = (Instant::now(), self.sent + 1);
+        let mut answered = 0;
+        while answered < first {
+            if self.session.offer(&(self.sent + 1).to_le_bytes()).is_ok() {
+                self.sent += 1;
+            }
+            let handler = |_: &mut _, event: Egress<'_>| {
+                let Egress::Message { payload, .. } = event else { return };
+                if let Some(number) = payload.first_chunk() {
+                    answered = answered.max(u64::from_le_bytes(*number));
+                }
+            };
+            self.session
+                .poll_egress(handler, 10)
+                .map_err(|error| Failure::run("cannot poll the egress", error))?;
+            if start.elapsed() > DEADLINE {
+                return Err(Failure::Run("the cluster does not answer".to_owned()));
+            }
+            if self.interrupt.wait_until(Instant::now() + INTERVAL, || false) {
+                return Err(Failure::Interrupted);
+            }
+        }
+        Ok(())
+    }
+}
