@@ -90,10 +90,10 @@ run-aeron-media-driver-java *args:
 run-archive-java *args:
     java/run Launch.java archive -Daeron.archive.control.channel=aeron:udp?endpoint=localhost:8010 -Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0 "$@"
 
-# Run a cluster of Java's consensus modules, with services in Java or, with `--rust`, in Rust
+# Run a cluster of Java's consensus modules, with archives and services in Java or, with `--rust`, in Rust
 [group('run')]
 run-cluster *args:
-    case " $* " in *" --rust "*) cargo build --release -p rusteron-examples --features cluster ;; esac
+    case " $* " in *" --rust "*) cargo build --release -p rusteron-examples -p rusteron-archive-server --features rusteron-examples/cluster ;; esac
     java/run-cluster "$@"
 
 # Rewrite the committed bindings from Aeron's headers (libclang)

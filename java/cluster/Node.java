@@ -1,10 +1,13 @@
 import io.aeron.archive.Archive;
+import io.aeron.archive.client.AeronArchive;
 import io.aeron.cluster.ClusterControl;
 import io.aeron.cluster.ClusteredMediaDriver;
 import io.aeron.cluster.ConsensusModule;
 import io.aeron.cluster.service.ClusteredService;
 import io.aeron.cluster.service.ClusteredServiceContainer;
 import io.aeron.driver.MediaDriver;
+import io.aeron.security.CredentialsSupplier;
+import org.agrona.collections.ArrayUtil;
 import org.agrona.ErrorHandler;
 import org.agrona.concurrent.ShutdownSignalBarrier;
 import org.agrona.concurrent.status.AtomicCounter;
@@ -20,7 +23,8 @@ import java.util.concurrent.atomic.AtomicReference;
  *
  * <pre>Node SERVICE|none [stdin]</pre>
  *
- * With {@code -Drusteron.driver.external=true}, the media driver is another process.
+ * With {@code -Drusteron.external=driver}, the media driver is another process; with {@code archive}, media driver and
+ * archive are. {@code -Drusteron.archive.credentials=TEXT} are those of the consensus module for its archive.
  *
  * SERVICE is the name of a class with a constructor without arguments. {@code none} starts no service. Aeron's
  * properties configure everything else. Prints {@code started} when all parts run, errors as they happen, and
@@ -66,30 +70,50 @@ public final class Node
         final ConsensusModule.Context moduleContext = new ConsensusModule.Context()
             .errorHandler(errorHandler("consensus module"))
             .terminationHook(barrier::signal);
-        if (Boolean.getBoolean("rusteron.driver.external"))
+        final String credentials = System.getProperty("rusteron.archive.credentials");
+        if (credentials != null)
         {
-            try (Archive archive = Archive.launch(archiveContext);
-                ConsensusModule module = ConsensusModule.launch(moduleContext))
-            {
-                toggle.set(module.context().controlToggleCounter());
-                print("started beside archive " + archive.context().archiveId());
-                barrier.await();
-            }
-            print("stopped");
-            return;
+            moduleContext.archiveContext(archiveContext(credentials));
         }
-        try (ClusteredMediaDriver driver = ClusteredMediaDriver.launch(driverContext, archiveContext, moduleContext);
-            ClusteredServiceContainer container = service == null ? null : ClusteredServiceContainer.launch(
+        final String external = System.getProperty("rusteron.external", "nothing");
+        final boolean isWhole = "nothing".equals(external);
+        try (ClusteredMediaDriver ignoredDriver =
+                isWhole ? ClusteredMediaDriver.launch(driverContext, archiveContext, moduleContext) : null;
+            Archive archive = "driver".equals(external) ? Archive.launch(archiveContext) : null;
+            ConsensusModule ignoredModule = isWhole ? null : ConsensusModule.launch(moduleContext);
+            ClusteredServiceContainer ignoredContainer = service == null ? null : ClusteredServiceContainer.launch(
                 new ClusteredServiceContainer.Context()
                     .clusteredService(service)
                     .errorHandler(errorHandler("service"))
                     .terminationHook(barrier::signal)))
         {
-            toggle.set(driver.consensusModule().context().controlToggleCounter());
-            print("started");
+            toggle.set(moduleContext.controlToggleCounter());
+            print(archive == null ? "started" : "started beside archive " + archive.context().archiveId());
             barrier.await();
         }
         print("stopped");
+    }
+
+    /** As the consensus module makes it, with credentials. */
+    private static AeronArchive.Context archiveContext(final String credentials)
+    {
+        return new AeronArchive.Context()
+            .controlRequestChannel(AeronArchive.Configuration.localControlChannel())
+            .controlResponseChannel(AeronArchive.Configuration.localControlChannel())
+            .controlRequestStreamId(AeronArchive.Configuration.localControlStreamId())
+            .controlResponseStreamId(100 + AeronArchive.Configuration.controlResponseStreamId())
+            .credentialsSupplier(new CredentialsSupplier()
+            {
+                public byte[] encodedCredentials()
+                {
+                    return credentials.getBytes();
+                }
+
+                public byte[] onChallenge(final byte[] encodedChallenge)
+                {
+                    return ArrayUtil.EMPTY_BYTE_ARRAY;
+                }
+            });
     }
 
     private static ClusteredService service(final String name) throws ReflectiveOperationException

@@ -186,9 +186,15 @@ pub fn archiving_media_driver_beside(program: &str) -> PathBuf {
     program_in(folder, "archiving_media_driver", "rusteron-archive-server")
 }
 
-/// The directory of the programs of the build that this test belongs to.
-#[cfg(feature = "archive")]
-pub(crate) fn folder_of_programs() -> PathBuf {
+/// Where the programs of `rusteron-archive-server` are: in the folder that `RUSTERON_ARCHIVE_PROGRAMS` names, or in that
+/// of the build that this test belongs to.
+#[cfg(any(unix, feature = "archive"))]
+pub(crate) fn folder_of_archives() -> PathBuf {
+    std::env::var_os("RUSTERON_ARCHIVE_PROGRAMS").map_or_else(folder_of_programs, PathBuf::from)
+}
+
+#[cfg(any(unix, feature = "archive"))]
+fn folder_of_programs() -> PathBuf {
     let test = std::env::current_exe().expect("a path");
     let folder = test.parent().expect("a directory");
     // Unit tests and tests of a crate's face are among the libraries.

@@ -11,7 +11,7 @@ use rusteron_client::Aeron;
 use tempfile::TempDir;
 
 use super::requests::{ArchiveRequest, NOT_SUPPORTED};
-use crate::child_process::{folder_of_programs, program_in};
+use crate::child_process::{folder_of_archives, program_in};
 use crate::program::without_settings;
 use crate::requirements::java_or_required;
 use crate::{ChildProcess, DEADLINE, await_some, free_port, has_java, java_run, memory_dir, skip};
@@ -32,10 +32,10 @@ enum Programs {
 
 impl Programs {
     fn choose() -> Self {
-        match std::env::var_os("RUSTERON_ARCHIVE_PROGRAMS") {
-            Some(folder) => Self::Rust(folder.into()),
-            None if java_or_required() => Self::Java,
-            None => Self::Rust(folder_of_programs()),
+        let is_chosen = std::env::var_os("RUSTERON_ARCHIVE_PROGRAMS").is_some();
+        match !is_chosen && java_or_required() {
+            true => Self::Java,
+            false => Self::Rust(folder_of_archives()),
         }
     }
 

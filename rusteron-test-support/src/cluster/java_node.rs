@@ -1,4 +1,5 @@
-//! A member of a cluster: a process with Java's media driver, archive, consensus module and a service.
+//! A member of a cluster: a process with Java's consensus module and a service, and media driver and archive in the same
+//! process or, in Rust, in another.
 
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
@@ -9,7 +10,9 @@ use std::time::Duration;
 
 use rusteron_client::{Aeron, CncFile, CounterSnapshot};
 
-use super::options::{AeronVersion, Options, Service};
+use super::options::{AeronVersion, MemberArchive, Options, Service};
+use crate::child_process::{folder_of_archives, program_in};
+use crate::program::without_settings;
 use crate::{ChildProcess, await_some, await_that, context, free_port, java_run, prepare_java};
 
 /// The pause between two looks at a process or its counters.
@@ -73,21 +76,28 @@ impl Ports {
     }
 }
 
-/// A member of a cluster. Dropping it kills the process.
+/// A member of a cluster. Dropping it kills its processes.
 #[derive(Debug)]
 pub struct JavaNode {
     member_id: usize,
     root: PathBuf,
+    /// The service, and options of the JVM.
     arguments: Vec<String>,
+    /// The settings of all processes.
+    properties: Vec<String>,
+    archive: MemberArchive,
     ports: Ports,
     service: Service,
     version: AeronVersion,
+    /// The JVM.
     child: Option<ChildProcess>,
+    /// Media driver and archive in Rust.
+    driver: Option<ChildProcess>,
     launches: u32,
 }
 
 impl JavaNode {
-    /// Describes a member, without starting the process.
+    /// Describes a member, without starting its processes.
     pub(super) fn new(
         member_id: usize,
         root: PathBuf,
@@ -96,23 +106,30 @@ impl JavaNode {
         members: &str,
     ) -> Self {
         let timeout = options.leader_heartbeat_timeout.as_millis();
-        let mut arguments = vec![
-            options.service(member_id).name().to_owned(),
-            "stdin".to_owned(),
-            "-Xmx192m".to_owned(),
+        let archive = options.archive(member_id);
+        let external = match archive {
+            MemberArchive::Rust => "archive",
+            MemberArchive::Java => "nothing",
+        };
+        let arguments = [
+            options.service(member_id).name(),
+            "stdin",
+            "-Xmx192m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-Xshare:auto",
+            &format!("-Drusteron.external={external}"),
+            &format!("-Drusteron.digests={}", root.join("digests").display()),
         ];
-        arguments.extend(
-            ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"].map(str::to_owned),
-        );
+        let arguments = arguments.map(str::to_owned).to_vec();
         let property = |text: String| format!("-D{text}");
-        arguments.extend([
+        let mut properties = vec![
             property(format!("aeron.archive.dir={}", root.join("archive").display())),
             property(format!("aeron.cluster.dir={}", root.join("cluster").display())),
             property(format!(
                 "aeron.archive.control.channel=aeron:udp?endpoint=localhost:{}",
                 ports.archive
             )),
-            property(format!("rusteron.digests={}", root.join("digests").display())),
             property(format!("aeron.cluster.member.id={member_id}")),
             property(format!("aeron.cluster.members={members}")),
             property(format!("aeron.cluster.leader.heartbeat.timeout={timeout}ms")),
@@ -121,12 +138,24 @@ impl JavaNode {
                 "aeron.cluster.session.timeout={}ms",
                 options.session_timeout.as_millis()
             )),
-        ]);
-        arguments.extend(PROPERTIES.map(|text| property(text.to_owned())));
-        // The JVM takes the last value of a property.
-        arguments.extend(options.properties.iter().cloned().map(property));
+        ];
+        properties.extend(PROPERTIES.map(|text| property(text.to_owned())));
+        // The last value of a property counts.
+        properties.extend(options.properties.iter().cloned().map(property));
         let (service, version) = (options.service(member_id), options.version(member_id));
-        Self { member_id, root, arguments, ports, service, version, child: None, launches: 0 }
+        Self {
+            member_id,
+            root,
+            arguments,
+            properties,
+            archive,
+            ports,
+            service,
+            version,
+            child: None,
+            driver: None,
+            launches: 0,
+        }
     }
 
     /// Returns whether the member needs a service in another process.
@@ -156,9 +185,12 @@ impl JavaNode {
         }
     }
 
-    /// Compiles the member's program, unless that was done before, so that it takes no time of a deadline.
+    /// Compiles the member's programs, unless that was done before, so that it takes no time of a deadline.
     pub(super) fn prepare(&self) {
         prepare_java(&mut self.script(), PROGRAM).expect("a program");
+        if self.archive == MemberArchive::Rust {
+            driver_command();
+        }
     }
 
     /// `java/run` with the member's release of Aeron.
@@ -170,49 +202,56 @@ impl JavaNode {
         command
     }
 
-    /// Starts the process, with a new directory of its media driver.
+    /// Starts the processes, with a new directory of the media driver.
     pub(super) fn start(&mut self) {
         assert!(self.child.is_none(), "member {} is running", self.member_id);
         self.launches += 1;
         fs::create_dir_all(&self.root).expect("a directory");
-        let log = File::create(self.log_file()).expect("a file");
+        if self.archive == MemberArchive::Rust {
+            let log = self.driver_log_file();
+            self.driver = Some(self.spawn(&mut driver_command(), log));
+        }
         let mut command = self.script();
+        command.arg(PROGRAM).args(&self.arguments);
+        self.child = Some(self.spawn(&mut command, self.log_file()));
+    }
+
+    fn spawn(&self, command: &mut Command, log: PathBuf) -> ChildProcess {
+        let log = File::create(log).expect("a file");
         command
-            .arg(PROGRAM)
-            .args(&self.arguments)
+            .args(&self.properties)
             .arg(format!("-Daeron.dir={}", self.aeron_dir().display()))
             .stdin(Stdio::piped())
             .stdout(log.try_clone().expect("a file"))
             .stderr(log);
-        die_with_test(&mut command);
-        self.child = Some(ChildProcess::spawn(&mut command));
+        die_with_test(command);
+        ChildProcess::spawn(command)
     }
 
-    /// Starts the process again, after [`kill`](Self::kill), [`stop`](Self::stop) or its own end, on the same
+    /// Starts the processes again, after [`kill`](Self::kill), [`stop`](Self::stop) or their own end, on the same
     /// recordings and ports.
     ///
     /// Aeron refuses to start for ten seconds after the last sign of life in a mark file. The end of the process
-    /// was waited for, so this writes the sign of an orderly end.
+    /// was waited for, so this writes the sign of an orderly end. The archive in Rust finds out by itself.
     pub fn restart(&mut self) {
         self.await_end();
-        for name in [
-            "archive/archive-mark.dat",
-            "cluster/cluster-mark.dat",
-            "cluster/cluster-mark-service-0.dat",
-        ] {
+        let of_archive =
+            (self.archive == MemberArchive::Java).then_some("archive/archive-mark.dat");
+        let of_module = ["cluster/cluster-mark.dat", "cluster/cluster-mark-service-0.dat"];
+        for name in of_archive.into_iter().chain(of_module) {
             mark_as_ended(&self.root.join(name));
         }
         self.start();
     }
 
-    /// Kills the process with SIGKILL, and waits for its end.
+    /// Kills the processes with SIGKILL, and waits for their end.
     pub fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            child.kill();
+        for mut process in [self.child.take(), self.driver.take()].into_iter().flatten() {
+            process.kill();
         }
     }
 
-    /// Ends the process in order, with SIGTERM. There is no snapshot; the other members go on.
+    /// Ends the processes in order, with SIGTERM. There is no snapshot; the other members go on.
     #[cfg(unix)]
     pub fn stop(&mut self) -> ExitStatus {
         let child = self.child.as_ref().expect("a running member");
@@ -220,25 +259,37 @@ impl JavaNode {
         self.await_end().expect("an exit status")
     }
 
-    /// Waits until the process has ended by itself. `None` if no process was running.
+    /// Waits until the consensus module has ended by itself, and ends media driver and archive. Returns the status of
+    /// the JVM; `None` if none was running.
     pub fn await_end(&mut self) -> Option<ExitStatus> {
-        let mut child = self.child.take()?;
-        Some(await_some("the end of a member", || {
-            thread::sleep(PAUSE);
-            child.try_wait()
-        }))
+        let status = await_process_end(&mut self.child.take()?);
+        if let Some(mut driver) = self.driver.take() {
+            #[cfg(unix)]
+            driver.signal("TERM");
+            let status = await_process_end(&mut driver);
+            assert!(status.success(), "the archive of member {}: {status}", self.member_id);
+        }
+        Some(status)
     }
 
-    /// Stops all threads of the process with SIGSTOP.
+    /// Stops all threads of the processes with SIGSTOP.
     #[cfg(unix)]
     pub fn pause(&self) {
-        self.child.as_ref().expect("a running member").signal("STOP");
+        self.signal("STOP");
     }
 
-    /// Lets the process go on after [`pause`](Self::pause).
+    /// Lets the processes go on after [`pause`](Self::pause).
     #[cfg(unix)]
     pub fn resume(&self) {
-        self.child.as_ref().expect("a running member").signal("CONT");
+        self.signal("CONT");
+    }
+
+    #[cfg(unix)]
+    fn signal(&self, name: &str) {
+        self.child.as_ref().expect("a running member").signal(name);
+        if let Some(driver) = &self.driver {
+            driver.signal(name);
+        }
     }
 
     /// Requests `snapshot`, `suspend`, `resume`, `shutdown` or `abort` from a leader.
@@ -248,12 +299,13 @@ impl JavaNode {
         self.child.as_mut().expect("a running member").write_line(request);
     }
 
-    /// Returns whether the process runs, or is paused.
+    /// Returns whether the processes run, or are paused.
     pub fn is_running(&mut self) -> bool {
-        self.child.as_mut().is_some_and(|child| child.try_wait().is_none())
+        let runs = |process: &mut ChildProcess| process.try_wait().is_none();
+        self.child.as_mut().is_some_and(runs) && self.driver.as_mut().is_none_or(runs)
     }
 
-    /// Returns whether the process was started, and neither killed nor waited for.
+    /// Returns whether the processes were started, and neither killed nor waited for.
     pub fn has_process(&self) -> bool {
         self.child.is_some()
     }
@@ -354,7 +406,11 @@ impl JavaNode {
         self.root.join(format!("log-{}", self.launches))
     }
 
-    /// The output of the process since its last start.
+    fn driver_log_file(&self) -> PathBuf {
+        self.root.join(format!("driver-log-{}", self.launches))
+    }
+
+    /// The output of the JVM since its last start.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_file()).unwrap_or_default()
     }
@@ -362,9 +418,10 @@ impl JavaNode {
     /// The output of all processes of this member.
     fn logs(&self) -> String {
         let log = |launch| {
-            let text =
-                fs::read_to_string(self.root.join(format!("log-{launch}"))).unwrap_or_default();
-            format!("member {}, start {launch}:\n{text}\n", self.member_id)
+            let texts = ["driver-log", "log"].map(|name| {
+                fs::read_to_string(self.root.join(format!("{name}-{launch}"))).unwrap_or_default()
+            });
+            format!("member {}, start {launch}:\n{}\n", self.member_id, texts.concat())
         };
         (1..=self.launches).map(log).collect()
     }
@@ -443,6 +500,22 @@ pub(super) fn die_with_test(command: &mut Command) {
 
 #[cfg(not(target_os = "linux"))]
 pub(super) fn die_with_test(_: &mut Command) {}
+
+/// Media driver and archive in Rust, without arguments.
+fn driver_command() -> Command {
+    without_settings(program_in(
+        &folder_of_archives(),
+        "archiving_media_driver",
+        "rusteron-archive-server",
+    ))
+}
+
+fn await_process_end(process: &mut ChildProcess) -> ExitStatus {
+    await_some("the end of a member", || {
+        thread::sleep(PAUSE);
+        process.try_wait()
+    })
+}
 
 /// Sets the time of the last sign of life in a mark file to "none".
 fn mark_as_ended(path: &Path) {

@@ -40,6 +40,26 @@ pub enum AeronVersion {
     Compiled,
 }
 
+/// The media driver and archive of a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberArchive {
+    /// `archiving_media_driver` of `rusteron-archive-server`, in a process of its own.
+    Rust,
+    /// Java's, in the process of the consensus module.
+    Java,
+}
+
+/// Rust's, unless the variable `RUSTERON_CLUSTER_ARCHIVE` is `java`.
+impl Default for MemberArchive {
+    fn default() -> Self {
+        match std::env::var("RUSTERON_CLUSTER_ARCHIVE").as_deref() {
+            Err(_) | Ok("rust") => Self::Rust,
+            Ok("java") => Self::Java,
+            Ok(other) => panic!("RUSTERON_CLUSTER_ARCHIVE={other}: must be rust or java"),
+        }
+    }
+}
+
 /// Settings of a cluster.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -50,6 +70,8 @@ pub struct Options {
     pub services: Vec<Service>,
     /// The release of each member; the last one holds for all further members.
     pub versions: Vec<AeronVersion>,
+    /// The archives of the first members; those of further members are the default.
+    pub archives: Vec<MemberArchive>,
     /// Followers elect a new leader after this silence. Clients wait twice as long for the new leader.
     pub leader_heartbeat_timeout: Duration,
     /// The service closes a session without messages after this time.
@@ -65,6 +87,7 @@ impl Default for Options {
             service: Service::default(),
             services: Vec::new(),
             versions: vec![AeronVersion::default()],
+            archives: Vec::new(),
             leader_heartbeat_timeout: Duration::from_secs(5),
             session_timeout: Duration::from_secs(20),
             properties: Vec::new(),
@@ -94,6 +117,10 @@ impl Options {
 
     pub(super) fn service(&self, member: usize) -> Service {
         self.services.get(member).copied().unwrap_or(self.service)
+    }
+
+    pub(super) fn archive(&self, member: usize) -> MemberArchive {
+        self.archives.get(member).copied().unwrap_or_default()
     }
 
     pub(super) fn version(&self, member: usize) -> AeronVersion {

@@ -55,7 +55,7 @@ fn driver(options: &MemberOptions) -> Result<(), Failure> {
 fn module(options: &MemberOptions) -> Result<(), Failure> {
     await_driver(options)?;
     let error = Command::new(java_run())
-        .args([MODULE_PROGRAM, "none", "stdin", "-Drusteron.driver.external=true"])
+        .args([MODULE_PROGRAM, "none", "stdin", "-Drusteron.external=driver"])
         .args(&options.arguments)
         .exec();
     Err(Failure::run("cannot start Java", error))

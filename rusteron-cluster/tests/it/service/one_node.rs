@@ -404,7 +404,7 @@ fn standby_snapshot_is_ignored() {
     assert_eq!(client.ask("echo again"), "echo again");
 }
 
-/// Supplies credentials, and answers the challenge of the user ann.
+/// Supplies credentials, and answers the challenge of Aeron's sample.
 struct Credentials(&'static str);
 
 impl CredentialsSupplier for Credentials {
@@ -413,23 +413,27 @@ impl CredentialsSupplier for Credentials {
     }
 
     fn on_challenge(&mut self, encoded_challenge: &[u8]) -> Vec<u8> {
-        assert_eq!(encoded_challenge, b"password of ann?");
-        b"secret of ann".to_vec()
+        assert_eq!(encoded_challenge, b"challenge!");
+        b"admin:CSadmin".to_vec()
     }
 }
 
 #[test]
 fn snapshots_of_an_archive_with_an_authenticator() {
-    let property = "aeron.archive.authenticator.supplier=PasswordAuthenticator$Supplier";
-    let options = Options { properties: vec![property.to_owned()], ..Options::default() };
+    let properties = [
+        "aeron.archive.authenticator.supplier=io.aeron.samples.archive.SampleAuthenticatorSupplier",
+        "rusteron.archive.credentials=admin:admin",
+    ];
+    let properties = properties.map(str::to_owned).to_vec();
+    let options = Options { properties, ..Options::default() };
     let has_password = Arc::new(AtomicBool::new(true));
     let errors = Arc::new(Mutex::new(Vec::new()));
     let mut context = ServiceContext::new();
     let (with_password, seen) = (Arc::clone(&has_password), Arc::clone(&errors));
     context
         .set_archive_configurator(move |archive| {
-            let is_ann = with_password.load(Ordering::Relaxed);
-            let credentials = if is_ann { "challenge:ann" } else { "reject me" };
+            let has_password = with_password.load(Ordering::Relaxed);
+            let credentials = if has_password { "admin:adminC" } else { "reject me" };
             archive.set_credentials_supplier(Credentials(credentials)).map(drop)
         })
         .unwrap()
