@@ -106,11 +106,6 @@ impl JavaNode {
         members: &str,
     ) -> Self {
         let timeout = options.leader_heartbeat_timeout.as_millis();
-        let archive = options.archive(member_id);
-        let external = match archive {
-            MemberArchive::Rust => "archive",
-            MemberArchive::Java => "nothing",
-        };
         let arguments = [
             options.service(member_id).name(),
             "stdin",
@@ -118,7 +113,6 @@ impl JavaNode {
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
             "-Xshare:auto",
-            &format!("-Drusteron.external={external}"),
             &format!("-Drusteron.digests={}", root.join("digests").display()),
         ];
         let arguments = arguments.map(str::to_owned).to_vec();
@@ -142,6 +136,7 @@ impl JavaNode {
         properties.extend(PROPERTIES.map(|text| property(text.to_owned())));
         // The last value of a property counts.
         properties.extend(options.properties.iter().cloned().map(property));
+        let archive = options.archive(member_id);
         let (service, version) = (options.service(member_id), options.version(member_id));
         Self {
             member_id,
@@ -167,6 +162,11 @@ impl JavaNode {
     pub fn set_service(&mut self, service: Service) {
         service.name().clone_into(&mut self.arguments[0]);
         self.service = service;
+    }
+
+    /// Sets the archive of later starts, on the same recordings.
+    pub fn set_archive(&mut self, archive: MemberArchive) {
+        self.archive = archive;
     }
 
     /// Removes all recordings and the state of the cluster.
@@ -207,12 +207,12 @@ impl JavaNode {
         assert!(self.child.is_none(), "member {} is running", self.member_id);
         self.launches += 1;
         fs::create_dir_all(&self.root).expect("a directory");
-        if self.archive == MemberArchive::Rust {
-            let log = self.driver_log_file();
-            self.driver = Some(self.spawn(&mut driver_command(), log));
-        }
         let mut command = self.script();
         command.arg(PROGRAM).args(&self.arguments);
+        if self.archive == MemberArchive::Rust {
+            command.arg("-Drusteron.external=archive");
+            self.driver = Some(self.spawn(&mut driver_command(), self.driver_log_file()));
+        }
         self.child = Some(self.spawn(&mut command, self.log_file()));
     }
 

@@ -70,7 +70,7 @@ pub struct Options {
     pub services: Vec<Service>,
     /// The release of each member; the last one holds for all further members.
     pub versions: Vec<AeronVersion>,
-    /// The archives of the first members; those of further members are the default.
+    /// The archives of the first members, instead of the default.
     pub archives: Vec<MemberArchive>,
     /// Followers elect a new leader after this silence. Clients wait twice as long for the new leader.
     pub leader_heartbeat_timeout: Duration,
@@ -120,7 +120,11 @@ impl Options {
     }
 
     pub(super) fn archive(&self, member: usize) -> MemberArchive {
-        self.archives.get(member).copied().unwrap_or_default()
+        // A member that was away for more than a leader's term copies the log from the leader's archive, which ours
+        // cannot do yet.
+        let default =
+            if self.members == 1 { MemberArchive::default() } else { MemberArchive::Java };
+        self.archives.get(member).copied().unwrap_or(default)
     }
 
     pub(super) fn version(&self, member: usize) -> AeronVersion {

@@ -10,8 +10,8 @@ use super::options::Options;
 use super::service_process::{ServiceProcess, ServiceProgram};
 use crate::await_that;
 
-/// A cluster whose members are two processes each: Java's media driver, archive and consensus module, and a
-/// [`Ledger`](super::ledger::Ledger). Members with a service in Java are one process. Dropping it kills all.
+/// A cluster whose members are a [`JavaNode`](super::JavaNode) and a [`Ledger`](super::ledger::Ledger) in a process of its
+/// own, unless the service is in Java. Dropping it kills all.
 #[derive(Debug)]
 pub struct RustCluster {
     // Before the cluster, which kills the media drivers.

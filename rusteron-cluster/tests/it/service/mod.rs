@@ -24,7 +24,7 @@ use rusteron_cluster::{
 use rusteron_test_support::await_that;
 use rusteron_test_support::cluster::{JavaCluster, Options, Service};
 
-/// A member: Java's media driver, archive and consensus module, and a service of ours.
+/// A member whose service is in this process.
 struct Node {
     // Before the cluster, which kills the media driver.
     container: Option<ServiceContainer>,

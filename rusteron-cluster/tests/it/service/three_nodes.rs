@@ -13,7 +13,9 @@ use rusteron_cluster::ClusterClient;
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::cluster::ledger::Digests;
 use rusteron_test_support::cluster::load::{Load, Outcome, context};
-use rusteron_test_support::cluster::{AeronVersion, Options, RustCluster, Service, ServiceProcess};
+use rusteron_test_support::cluster::{
+    AeronVersion, MemberArchive, Options, RustCluster, Service, ServiceProcess,
+};
 use rusteron_test_support::{connect, launch_with_long_timeouts};
 
 /// Longer than the leader's heartbeats may be away.
@@ -257,15 +259,20 @@ fn emptied_member_catches_up() {
 #[test]
 fn mixed_members_have_equal_digests() {
     let services = vec![Service::Ledger];
-    let options = Options { services, ..Options::three(Service::None) };
+    let archives = vec![MemberArchive::Java, MemberArchive::Rust, MemberArchive::Java];
+    let options = Options { services, archives, ..Options::three(Service::None) };
     let Some(mut fixture) = Fixture::launch_with(options) else { return };
     let load = fixture.persistent_load();
     load.await_answers();
-    // Each member becomes the other kind, and loads the snapshot of its own former kind.
+    // Each member becomes the other kind, and loads the snapshot of its own former kind, with the other archive.
     fixture.cluster.shut_down();
     for (member, service) in [Service::None, Service::Ledger, Service::None].into_iter().enumerate()
     {
         fixture.cluster.node_mut(member).set_service(service);
+    }
+    let archives = [MemberArchive::Rust, MemberArchive::Java, MemberArchive::Rust];
+    for (member, archive) in archives.into_iter().enumerate() {
+        fixture.cluster.node_mut(member).set_archive(archive);
     }
     fixture.cluster.restart();
     load.await_answers();
