@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rusteron_test_support::{
-    ChildProcess, await_that, free_port_block, has_java, java_run, send_signal,
+    ChildProcess, archiving_media_driver_beside, await_that, free_port_block, has_java, java_run,
+    send_signal,
 };
 
 use crate::cluster::echo;
@@ -23,15 +24,11 @@ impl Script {
     }
 
     fn start(&self, arguments: &[&str]) -> ChildProcess {
+        let service = env!("CARGO_BIN_EXE_cluster_echo_service");
         let mut script = Command::new(java_run().with_file_name("run-cluster"));
         script
-            .args([
-                "--rust",
-                "--members",
-                "1",
-                "--service",
-                env!("CARGO_BIN_EXE_cluster_echo_service"),
-            ])
+            .args(["--rust", "--members", "1", "--service", service, "--archive"])
+            .arg(archiving_media_driver_beside(service))
             .args(["--port", &self.port.to_string(), "--dir"])
             .arg(self.dir.path())
             .args(["-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Daeron.driver.timeout=60000"])
@@ -45,8 +42,11 @@ impl Script {
         self.dir.path().join("member-0").join(name)
     }
 
-    fn pid(&self, name: &str) -> u32 {
-        fs::read_to_string(self.path(name)).expect("a pid").trim().parse().expect("a pid")
+    /// The processes of the member: consensus module, archive with media driver, service.
+    fn pids(&self) -> [u32; 3] {
+        ["pid", "archive.pid", "service.pid"].map(|name| {
+            fs::read_to_string(self.path(name)).expect("a pid").trim().parse().expect("a pid")
+        })
     }
 
     fn echo(&self) {
@@ -67,7 +67,7 @@ fn script_starts_and_ends_a_member() {
     let mut running = script.start(&[]);
     running.await_line("next: AERON_CLUSTER_INGRESS_ENDPOINTS=0=");
     script.echo();
-    let pids = [script.pid("pid"), script.pid("service.pid")];
+    let pids = script.pids();
     assert!(pids.into_iter().all(has_process), "{pids:?}");
     running.signal("TERM");
     assert_eq!(running.wait().code(), Some(130));
@@ -83,8 +83,9 @@ fn killed_service_ends_its_member() {
     let mut running = script.start(&["--member", "0"]);
     running.await_line("member 0: service ");
     script.echo();
-    send_signal(script.pid("service.pid"), "KILL");
-    // The Java process notices the end of its service.
+    let pids = script.pids();
+    send_signal(pids[2], "KILL");
+    // The consensus module notices the end of its service.
     await_that("the end of the member", || running.try_wait().is_some());
-    assert!(!has_process(script.pid("pid")));
+    assert!(!pids.into_iter().any(has_process), "{pids:?}");
 }
