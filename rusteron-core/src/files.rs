@@ -27,3 +27,56 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     open(path, OpenOptions::new().read(true))?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
+
+/// Returns the number of bytes that this user may still write to the file system of a file or directory. Blocks for as
+/// long as the file system does.
+///
+/// # Errors
+/// The path does not exist, or contains a zero byte; otherwise as for `statvfs`.
+#[cfg(unix)]
+pub fn usable_space(path: &Path) -> io::Result<u64> {
+    use std::ffi::CString;
+    use std::mem::MaybeUninit;
+    use std::os::unix::ffi::OsStrExt;
+
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let mut space = MaybeUninit::uninit();
+    // SAFETY: the path ends in zero, and both arguments outlive the call.
+    if unsafe { libc::statvfs(path.as_ptr(), space.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a call that succeeds fills the structure in.
+    let space = unsafe { space.assume_init() };
+    // The widths differ between platforms.
+    #[allow(clippy::unnecessary_cast)]
+    let (blocks, length) = (space.f_bavail as u64, space.f_frsize as u64);
+    Ok(blocks.saturating_mul(length))
+}
+
+/// Returns the number of bytes that this user may still write to the file system of a directory. Blocks for as long as
+/// the file system does.
+///
+/// # Errors
+/// The directory does not exist; otherwise as for `GetDiskFreeSpaceExW`.
+#[cfg(windows)]
+pub fn usable_space(path: &Path) -> io::Result<u64> {
+    use std::os::windows::ffi::OsStrExt;
+    use std::ptr;
+
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn GetDiskFreeSpaceExW(
+            directory: *const u16,
+            free_to_caller: *mut u64,
+            total: *mut u64,
+            free: *mut u64,
+        ) -> i32;
+    }
+
+    let path: Vec<u16> = path.as_os_str().encode_wide().chain([0]).collect();
+    let mut space = 0;
+    // SAFETY: the path ends in zero and outlives the call, which writes one number and skips the null pointers.
+    let status =
+        unsafe { GetDiskFreeSpaceExW(path.as_ptr(), &mut space, ptr::null_mut(), ptr::null_mut()) };
+    if status != 0 { Ok(space) } else { Err(io::Error::last_os_error()) }
+}

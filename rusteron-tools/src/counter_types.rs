@@ -6,6 +6,8 @@ use rusteron_client::PositionKind;
 const SYSTEM: i32 = 0;
 /// The status of a channel that subscriptions receive from.
 pub(crate) const RECEIVE_CHANNEL_STATUS: i32 = 7;
+/// The position of an archive's recording.
+pub(crate) const RECORDING_POSITION: i32 = 100;
 /// Rusteron's driver: a subscription, with an image or without.
 pub(crate) const SUBSCRIPTION: i32 = 54_002;
 /// Rusteron's driver: a further client of a shared publication, whose registration id is the reference.
@@ -13,7 +15,7 @@ pub(crate) const SHARED_PUBLICATION: i32 = 54_003;
 
 /// The counters of archives, as Java's `AeronCounters` numbers them.
 const ARCHIVE: [(&str, i32); 14] = [
-    ("archive-recording-pos", 100),
+    ("archive-recording-pos", RECORDING_POSITION),
     ("archive-errors", 101),
     ("archive-control-sessions", 102),
     ("archive-max-cycle-time", 103),

@@ -7,7 +7,8 @@
 //! exit codes. [`shared_streams`] connects publications with their subscriptions, and [`unconnected`] tells why a
 //! subscription has none.
 //! [`metrics`] reads a driver for `stat --openmetrics`, [`exposition`] writes that as text, and [`metrics_server`]
-//! serves the text. [`log_file`] reads a log buffer, and [`counter_types`] names counters.
+//! serves the text. [`log_file`] reads a log buffer, [`recording`] the counter of an archive's recording, and
+//! [`counter_types`] names counters.
 //!
 //! - Only `driver --terminate` affects a driver, and only `archive` is a client. The other commands read files
 //!   and map none, because files can shrink: a read then returns fewer bytes, and a mapping would raise SIGBUS.
@@ -45,6 +46,7 @@ mod loss;
 mod metrics;
 mod metrics_server;
 mod options;
+mod recording;
 mod report;
 mod screen;
 mod shared_streams;

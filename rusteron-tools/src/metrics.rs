@@ -2,19 +2,22 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
 use rusteron_client::{
     CncFile, CounterSnapshot, CountersReader, ErrorKind, LossReportEntry, PositionKind,
     StreamPosition, StreamPositions, SystemCounter,
 };
+use rusteron_core::files;
 
 use crate::client_heartbeat::{self, ClientHeartbeat};
 use crate::clients;
-use crate::counter_types::{SHARED_PUBLICATION, SUBSCRIPTION};
+use crate::counter_types::{RECORDING_POSITION, SHARED_PUBLICATION, SUBSCRIPTION};
 use crate::driver_dir::{DriverDir, DriverState, DriverStatus};
 use crate::exposition::{Kind, Labels, Metrics};
 use crate::failure::Failure;
+use crate::recording::Recording;
 use crate::shared_streams::SharedStreams;
 use crate::text;
 use crate::unconnected;
@@ -22,8 +25,38 @@ use crate::unconnected;
 /// The clients by their ids.
 type Clients = BTreeMap<i64, ClientHeartbeat>;
 
-/// Returns the metrics of a driver. Without a living driver, `aeron_up` is the only metric.
-pub(crate) fn read(dir: &DriverDir) -> Result<Metrics, Failure> {
+/// What metrics are read from.
+#[derive(Debug)]
+pub(crate) struct Sources {
+    pub(crate) driver: DriverDir,
+    /// The directory of an archive, whose recordings take space.
+    pub(crate) archive_dir: Option<PathBuf>,
+}
+
+impl Sources {
+    /// Returns the metrics, and the first failure to read some of them. Without a living driver, `aeron_up` is its only
+    /// metric.
+    pub(crate) fn read(&self) -> (Metrics, Result<(), Failure>) {
+        let (mut metrics, mut outcome) = match driver_metrics(&self.driver) {
+            Ok(metrics) => (metrics, Ok(())),
+            Err(failure) => (up(false), Err(failure)),
+        };
+        if let Some(dir) = &self.archive_dir {
+            match files::usable_space(dir) {
+                Ok(space) => {
+                    let labels = vec![("archive_dir", dir.to_string_lossy().into_owned())];
+                    let help = "Space that is left on the file system of an archive's recordings";
+                    let space = i64::try_from(space).unwrap_or(i64::MAX);
+                    metrics.gauge("aeron_archive_disk_free_bytes", help, &labels, space);
+                }
+                Err(error) => outcome = outcome.and(Err(Failure::run(dir.display(), error))),
+            }
+        }
+        (metrics, outcome)
+    }
+}
+
+fn driver_metrics(dir: &DriverDir) -> Result<Metrics, Failure> {
     let cnc = dir.find()?;
     let status = dir.status(cnc.as_ref());
     let cnc = cnc.filter(|_| status.state == DriverState::Alive);
@@ -37,11 +70,6 @@ pub(crate) fn read(dir: &DriverDir) -> Result<Metrics, Failure> {
         errors(&mut metrics, &cnc);
     }
     Ok(metrics)
-}
-
-/// Returns the metrics of a driver that cannot be read.
-pub(crate) fn absent() -> Metrics {
-    up(false)
 }
 
 fn up(is_alive: bool) -> Metrics {
@@ -87,7 +115,7 @@ fn counters(metrics: &mut Metrics, cnc: &CncFile, clients: &Clients) {
         const SYSTEM: i32 = 0;
         match counter.type_id {
             SYSTEM => system_counter(metrics, &counter),
-            client_heartbeat::TYPE_ID | SHARED_PUBLICATION | SUBSCRIPTION => {}
+            client_heartbeat::TYPE_ID | SHARED_PUBLICATION | SUBSCRIPTION | RECORDING_POSITION => {}
             id if PositionKind::ALL.iter().any(|kind| kind.type_id() == id) => {}
             _ => other_counter(metrics, clients, &counter),
         }
@@ -174,14 +202,13 @@ fn system_metric(counter: SystemCounter) -> Option<(&'static str, Kind)> {
 }
 
 /// Types of counters with a metric of their own: the type's id in Aeron, the metric, and its help.
-const COUNTER_TYPES: [(i32, &str, Kind, &str); 19] = [
+const COUNTER_TYPES: [(i32, &str, Kind, &str); 18] = [
     (6, "aeron_send_channel_status", Kind::Gauge, "1 active, 0 starting, 2 closing, -1 failed"),
     (7, "aeron_receive_channel_status", Kind::Gauge, "1 active, 0 starting, 2 closing, -1 failed"),
     (15, "aeron_name_resolver_neighbors", Kind::Gauge, "Drivers that the name resolver knows"),
     (16, "aeron_name_resolver_cache_entries", Kind::Gauge, "Names in the name resolver's cache"),
     (17, "aeron_flow_control_receivers", Kind::Gauge, "Receivers that flow control waits for"),
     (18, "aeron_channel_destinations", Kind::Gauge, "Destinations of a channel"),
-    (100, "aeron_archive_recording_position_bytes", Kind::Counter, "Position of a recording"),
     (101, "aeron_archive_errors", Kind::Counter, "Errors of an archive"),
     (102, "aeron_archive_control_sessions", Kind::Gauge, "Control sessions of an archive"),
     (
@@ -273,6 +300,32 @@ fn streams(metrics: &mut Metrics, dir: &DriverDir, cnc: &CncFile, clients: &Clie
                 let help = "Bytes that the publisher has written and the sender has not sent";
                 metrics.gauge("aeron_sender_backlog_bytes", help, &labels, backlog);
             }
+        }
+    }
+    recordings(metrics, &counters, &shared, clients);
+}
+
+/// Adds the recordings that are active.
+fn recordings(
+    metrics: &mut Metrics,
+    counters: &CountersReader<'_>,
+    shared: &SharedStreams<'_>,
+    clients: &Clients,
+) {
+    for counter in counters.iter().filter(|counter| counter.type_id == RECORDING_POSITION) {
+        let recording = Recording::of(&counter.key, &counter.label);
+        let source = recording.stream_id.and_then(|stream_id| {
+            shared.source_position(counter.owner_id, recording.session_id, stream_id)
+        });
+        let mut labels = client_labels(clients, counter.owner_id);
+        labels.extend(recording.labels());
+        let help = "Position up to which an archive has recorded a stream";
+        metrics.counter("aeron_archive_recording_position_bytes", help, &labels, counter.value);
+        if let Some(source) = source {
+            let help =
+                "Bytes that were published, or received from another host, and are not recorded";
+            let lag = source.saturating_sub(counter.value).max(0);
+            metrics.gauge("aeron_archive_recording_lag_bytes", help, &labels, lag);
         }
     }
 }

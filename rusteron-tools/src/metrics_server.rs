@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::driver_dir::DriverDir;
 use crate::exposition::{Metrics, Syntax};
 use crate::failure::Failure;
-use crate::metrics;
+use crate::metrics::Sources;
 use crate::watch;
 
 /// Connections that are served at a time. A further one takes the place of the oldest idle one or, if none
@@ -25,7 +24,7 @@ const MAX_HEADERS: usize = 64;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves the metrics until Ctrl-C.
-pub(crate) fn run(dir: DriverDir, address: &str) -> Result<(), Failure> {
+pub(crate) fn run(sources: Sources, address: &str) -> Result<(), Failure> {
     let shutdown = watch::on_interrupt()?;
     let failed = |error| Failure::run(format_args!("cannot listen on {address}"), error);
     let listener = TcpListener::bind(address).map_err(failed)?;
@@ -36,7 +35,7 @@ pub(crate) fn run(dir: DriverDir, address: &str) -> Result<(), Failure> {
         _ => {}
     }
     // The end of the program ends the thread.
-    thread::spawn(move || accept(&listener, &Arc::new(Source::new(dir))));
+    thread::spawn(move || accept(&listener, &Arc::new(Exporter::new(sources))));
     shutdown.wait();
     Ok(())
 }
@@ -47,25 +46,24 @@ fn announce(address: SocketAddr) -> io::Result<()> {
     out.flush()
 }
 
-/// The directory that the metrics come from.
-struct Source {
-    dir: DriverDir,
+/// The metrics, with a memory of the last failure.
+struct Exporter {
+    sources: Sources,
     /// The failure of the last scrape, if any.
     failure: Mutex<Option<String>>,
 }
 
-impl Source {
-    fn new(dir: DriverDir) -> Self {
-        Self { dir, failure: Mutex::new(None) }
+impl Exporter {
+    fn new(sources: Sources) -> Self {
+        Self { sources, failure: Mutex::new(None) }
     }
 
-    /// Returns the metrics, which are only `aeron_up` if they cannot be read.
+    /// Returns the metrics, without those that cannot be read. Reports each failure once.
     fn metrics(&self) -> Metrics {
-        let (metrics, failure) = match metrics::read(&self.dir) {
-            Ok(metrics) => (metrics, None),
-            // While a driver starts, its files may be of any state.
-            Err(Failure::Run(text)) => (metrics::absent(), Some(text)),
-            Err(_) => (metrics::absent(), None),
+        let (metrics, outcome) = self.sources.read();
+        let failure = match outcome {
+            Err(Failure::Run(text)) => Some(text),
+            _ => None,
         };
         let mut last = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         if *last != failure {
@@ -79,7 +77,7 @@ impl Source {
     }
 }
 
-fn accept(listener: &TcpListener, source: &Arc<Source>) {
+fn accept(listener: &TcpListener, exporter: &Arc<Exporter>) {
     // Without file descriptors, accepting fails until a connection ends.
     const PAUSE: Duration = Duration::from_millis(100);
     let table = Arc::new(Table::default());
@@ -90,8 +88,8 @@ fn accept(listener: &TcpListener, source: &Arc<Source>) {
         };
         // Without a descriptor or a thread, the connection is closed.
         let Ok(connection) = Connection::open(stream, peer.ip(), &table) else { continue };
-        let source = Arc::clone(source);
-        let _ = thread::Builder::new().spawn(move || connection.serve(&source));
+        let exporter = Arc::clone(exporter);
+        let _ = thread::Builder::new().spawn(move || connection.serve(&exporter));
     }
 }
 
@@ -160,10 +158,10 @@ impl Connection {
     }
 
     /// Answers one request. An error means that the client has gone or is too slow.
-    fn serve(mut self, source: &Source) {
+    fn serve(mut self, exporter: &Exporter) {
         let Ok(request) = self.read_request() else { return };
         self.is_busy.store(true, Ordering::Relaxed);
-        let answer = request.answer(source);
+        let answer = request.answer(exporter);
         let written = self.write(&answer).and_then(|()| self.stream.shutdown(Shutdown::Write));
         self.is_busy.store(false, Ordering::Relaxed);
         if written.is_ok() {
@@ -251,9 +249,9 @@ impl Request {
         Some(Self { is_head: request.method == Some("HEAD"), outcome })
     }
 
-    fn answer(self, source: &Source) -> Vec<u8> {
+    fn answer(self, exporter: &Exporter) -> Vec<u8> {
         let (status, media_type, body) = match self.outcome {
-            Ok(syntax) => ("200 OK", syntax.media_type(), source.metrics().to_text(syntax)),
+            Ok(syntax) => ("200 OK", syntax.media_type(), exporter.metrics().to_text(syntax)),
             Err(code) => {
                 let status = match code {
                     404 => "404 Not Found",

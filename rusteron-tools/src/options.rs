@@ -181,6 +181,10 @@ pub(crate) struct StatOptions {
     #[arg(value_parser = listen_address, conflicts_with_all = ["types", "labels", "watch", "json"])]
     pub(crate) listen: Option<String>,
 
+    /// Directory of an archive, of whose file system the metrics have the free space
+    #[arg(long, value_name = "DIR", env = "AERON_ARCHIVE_DIR")]
+    pub(crate) archive_dir: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) watch: WatchOptions,
 }

@@ -175,6 +175,31 @@ impl<'a> SharedStreams<'a> {
         Some(received.or_else(published)?.saturating_sub(position.value).max(0))
     }
 
+    /// Returns the position of the publisher that subscribers of a client read, or, if the publisher is on another driver,
+    /// the highest position that was received. `None` if the client reads the stream from no source or from several.
+    pub(crate) fn source_position(
+        &self,
+        client_id: i64,
+        session_id: i32,
+        stream_id: i32,
+    ) -> Option<i64> {
+        let subscribers = self.positions().filter(|(part, position)| {
+            position.kind == PositionKind::SubscriberPosition
+                && position.owner_id == client_id
+                && (part.session_id, part.stream_id) == (session_id, stream_id)
+        });
+        let mut sources = subscribers.filter_map(|(_, position)| self.source_of(position));
+        let source = sources.next()?;
+        if sources.any(|other| other != source) {
+            return None;
+        }
+        let published = |id| self.publications.get(&id).map(|publication| publication.published);
+        match self.images.get(&source) {
+            Some(image) => image.publication.and_then(published).or(Some(image.received)),
+            None => published(source),
+        }
+    }
+
     /// Returns whether the position belongs to a connected publisher that may not write on at the moment.
     pub(crate) fn is_back_pressured(&self, position: &StreamPosition) -> bool {
         let publication = self.publications.get(&position.registration_id);

@@ -10,12 +10,13 @@ use crate::counter_types;
 use crate::driver_dir::{DriverDir, DriverStatus};
 use crate::exposition::Syntax;
 use crate::failure::Failure;
+use crate::metrics::Sources;
+use crate::metrics_server;
 use crate::options::StatOptions;
 use crate::report::Report;
 use crate::text;
 use crate::watch;
 use crate::watch::Rates;
-use crate::{metrics, metrics_server};
 
 #[derive(Debug, Serialize)]
 struct Stat {
@@ -49,17 +50,17 @@ struct Snapshot {
 }
 
 pub(crate) fn run(dir: DriverDir, options: &StatOptions) -> Result<(), Failure> {
-    if let Some(listen) = &options.listen {
-        return metrics_server::run(dir, listen);
-    }
-    if options.openmetrics {
-        // Collectors of text files read Prometheus's format.
-        let (metrics, outcome) = match metrics::read(&dir) {
-            Ok(metrics) => (metrics, Ok(())),
-            Err(failure) => (metrics::absent(), Err(failure)),
+    if options.openmetrics || options.listen.is_some() {
+        let sources = Sources { driver: dir, archive_dir: options.archive_dir.clone() };
+        return match &options.listen {
+            Some(listen) => metrics_server::run(sources, listen),
+            None => {
+                let (metrics, outcome) = sources.read();
+                // Collectors of text files read Prometheus's format.
+                io::stdout().write_all(metrics.to_text(Syntax::Prometheus).as_bytes())?;
+                outcome
+            }
         };
-        io::stdout().write_all(metrics.to_text(Syntax::Prometheus).as_bytes())?;
-        return outcome;
     }
     dir.open()?;
     let labels: Vec<_> = options.labels.iter().map(|text| text.to_lowercase()).collect();

@@ -10,7 +10,7 @@ use super::{Storage, StorageFile, SyncLevel};
 #[derive(Debug)]
 pub(crate) struct Directory {
     path: PathBuf,
-    /// For syncs, and to ask for free space.
+    /// For syncs.
     #[cfg(unix)]
     handle: File,
 }
@@ -78,15 +78,8 @@ impl Storage for Directory {
         Ok(())
     }
 
-    #[cfg(unix)]
     fn usable_space(&self) -> io::Result<u64> {
-        let space = rustix::fs::fstatvfs(&self.handle)?;
-        Ok(space.f_bavail.saturating_mul(space.f_frsize))
-    }
-
-    #[cfg(windows)]
-    fn usable_space(&self) -> io::Result<u64> {
-        windows::usable_space(&self.path)
+        rusteron_core::files::usable_space(&self.path)
     }
 }
 
@@ -188,34 +181,6 @@ fn read_some_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize>
 #[cfg(windows)]
 fn read_some_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_read(file, bytes, offset)
-}
-
-#[cfg(windows)]
-mod windows {
-    use std::io;
-    use std::os::windows::ffi::OsStrExt;
-    use std::path::Path;
-    use std::ptr;
-
-    #[link(name = "kernel32")]
-    unsafe extern "system" {
-        fn GetDiskFreeSpaceExW(
-            directory: *const u16,
-            free_to_caller: *mut u64,
-            total: *mut u64,
-            free: *mut u64,
-        ) -> i32;
-    }
-
-    pub(super) fn usable_space(path: &Path) -> io::Result<u64> {
-        let path: Vec<u16> = path.as_os_str().encode_wide().chain([0]).collect();
-        let mut space = 0;
-        // SAFETY: the path ends in zero and outlives the call, which writes one number and skips the null pointers.
-        let status = unsafe {
-            GetDiskFreeSpaceExW(path.as_ptr(), &mut space, ptr::null_mut(), ptr::null_mut())
-        };
-        if status != 0 { Ok(space) } else { Err(io::Error::last_os_error()) }
-    }
 }
 
 #[cfg(test)]

@@ -140,6 +140,7 @@ fn counters_have_names_and_metrics() {
     });
     let value = |name| values(&metrics, name);
     assert_eq!(value("aeron_archive_recording_position_bytes_total"), [position as f64]);
+    assert_eq!(value("aeron_archive_recording_lag_bytes"), [0.0]);
     assert_eq!(value("aeron_archive_recording_sessions"), [1.0]);
     // A nanosecond would be 1, and a write takes more than 1000 of them.
     for name in ["aeron_archive_write_time_seconds_total", "aeron_archive_max_write_time_seconds"] {

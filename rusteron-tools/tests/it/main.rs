@@ -13,6 +13,7 @@ mod metrics;
 mod options;
 #[cfg(unix)]
 mod prometheus;
+mod recording;
 #[cfg(unix)]
 mod screen;
 mod stat;

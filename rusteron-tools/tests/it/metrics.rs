@@ -11,6 +11,7 @@ use std::process::Stdio;
 use rusteron_client::SystemCounter;
 use rusteron_media_driver::Loss;
 
+use crate::recording::recording;
 #[cfg(unix)]
 use crate::support::send_signal;
 use crate::support::{
@@ -27,7 +28,13 @@ pub(crate) struct Exporter {
 
 impl Exporter {
     pub(crate) fn start(dir: &Path) -> Self {
-        let mut program = Running::start(rusteron(dir, ["stat", "--listen", "127.0.0.1:0"]));
+        Self::start_with(dir, &[])
+    }
+
+    /// Starts the exporter with further options.
+    pub(crate) fn start_with(dir: &Path, options: &[&str]) -> Self {
+        let arguments = [&["stat", "--listen", "127.0.0.1:0"], options].concat();
+        let mut program = Running::start(rusteron(dir, arguments));
         let line = program.line();
         let address = line.strip_prefix("serving http://").and_then(|rest| rest.split('/').next());
         let address = address.unwrap_or_else(|| panic!("no address in {line}")).to_owned();
@@ -58,7 +65,7 @@ fn exchange(address: &str, request: &str) -> String {
 }
 
 /// The samples of a metric: the labels, and the value.
-fn samples<'a>(metrics: &'a str, name: &str) -> BTreeMap<&'a str, &'a str> {
+pub(crate) fn samples<'a>(metrics: &'a str, name: &str) -> BTreeMap<&'a str, &'a str> {
     let of_metric = |line: &'a str| {
         let (sample, value) = line.rsplit_once(' ')?;
         let labels = sample.strip_prefix(name)?;
@@ -349,12 +356,16 @@ fn unknown_name_exits_1() {
     assert!(finished.stderr.contains("cannot listen on no.such.name.invalid:0: "), "{finished:?}");
 }
 
-/// The metrics of a driver with a client, a stream over UDP, and losses.
+/// The metrics of a driver with a client, a stream over UDP, losses, and the counters of an archive that records the
+/// stream.
 pub(crate) fn with_losses<T>(action: impl FnOnce(&Path) -> T) -> T {
     let losses = Loss { data_rate: 0.2, control_rate: 0.0, seed: 1 };
     let driver = launch_with(|context| context.set_receive_loss(Some(losses)));
     let aeron = connect_as(driver.aeron_dir(), "lossy");
     let (mut publication, mut subscription) = connected_pair(&aeron, &udp_channel());
+    let _recording = recording(&aeron, publication.session_id(), 0);
+    let archive_counter = |type_id| aeron.add_counter(type_id, b"", "archive").expect("a counter");
+    let _archive: Vec<_> = (101..=112).map(archive_counter).collect();
     await_that("a loss", || {
         for _ in 0..100 {
             offer(&mut publication, &[7; 1000]);
@@ -374,14 +385,16 @@ pub(crate) fn queries() -> Vec<String> {
     let text = std::fs::read_to_string(DASHBOARD).expect("the dashboard");
     let dashboard: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let panels = array(&dashboard, "panels").iter();
-    let targets = panels.flat_map(|panel| array(panel, "targets"));
+    // The titles of rows are panels without queries.
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
     targets.map(|target| target["expr"].as_str().expect("a query").to_owned()).collect()
 }
 
 #[test]
 fn dashboard_names_exported_metrics() {
     with_losses(|dir| {
-        let metrics = text(dir, &["stat", "--openmetrics"]);
+        let archive_dir = dir.to_str().expect("UTF-8");
+        let metrics = text(dir, &["stat", "--openmetrics", "--archive-dir", archive_dir]);
         let exported = names(&metrics);
         let queries = queries();
         assert!(queries.len() > 5, "{queries:?}");

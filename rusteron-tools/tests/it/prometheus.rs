@@ -28,7 +28,8 @@ fn promtool_finds_no_fault() {
         return;
     }
     with_losses(|dir| {
-        let metrics = text(dir, &["stat", "--openmetrics"]);
+        let archive_dir = dir.to_str().expect("UTF-8");
+        let metrics = text(dir, &["stat", "--openmetrics", "--archive-dir", archive_dir]);
         let mut promtool = Command::new("promtool");
         promtool.args(["check", "metrics"]);
         promtool.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -93,7 +94,8 @@ fn scraped_metrics_answer_dashboard() {
     }
     let home = tempfile::tempdir().expect("a directory");
     with_losses(|dir| {
-        let exporter = Exporter::start(dir);
+        let archive_dir = dir.to_str().expect("UTF-8");
+        let exporter = Exporter::start_with(dir, &["--archive-dir", archive_dir]);
         let prometheus = Prometheus::start(home.path(), &exporter);
         let read = await_some("a position", || {
             prometheus.query("aeron_subscriber_position_bytes_total{client_name=\"lossy\"}")
