@@ -126,37 +126,64 @@ pub(crate) fn format(setting: &Setting) -> String {
     }
 }
 
-/// Returns a table of the settings in Markdown, below the headings of the table.
-pub fn markdown(table: &Table) -> String {
+/// Returns a list of the settings in Markdown, below the headings of the table. Settings below a heading that are described
+/// alike share an item.
+///
+/// An item begins with the variable and its default. A name follows if it is not that of the variable in lower case,
+/// without `prefix`, and `†` if there is no setter. Settings without a variable have their name in its place.
+pub fn markdown(table: &Table, prefix: &str) -> String {
     let mut out = String::new();
-    let head = "| Setting | Variable | Default | Meaning |\n|---|---|---|---|\n";
-    let code = |text: Option<&str>| text.map_or_else(String::new, |text| format!("`{text}`"));
     for (number, setting) in table.0.iter().enumerate() {
-        match &setting.heading {
-            Some(title) => _ = write!(out, "\n### {title}\n\n{head}"),
-            None if number == 0 => out += head,
-            None => {}
+        if setting.heading.is_none() && number > 0 {
+            continue;
         }
-        let name = code(Some(setting.rust_name()).filter(|name| !name.is_empty()));
-        let variable = code(setting.variable.as_deref());
-        let default = code(setting.default.as_deref());
-        let mut meaning = plain(&setting.text);
-        if let Some(values) = setting.values.as_ref().and_then(Values::describe) {
-            let verb = if setting.is_checked { "Must be" } else { "Values:" };
-            let _ = write!(meaning, " {verb} {values}.");
+        if let Some(title) = &setting.heading {
+            let _ = write!(out, "\n### {title}\n\n");
         }
-        if !setting.words.is_empty() {
-            let _ = write!(meaning, " One of `{}`.", setting.words.join("`, `"));
+        let others = table.0[number + 1..].iter().take_while(|other| other.heading.is_none());
+        let mut items: Vec<(String, String)> = Vec::new();
+        for setting in std::iter::once(setting).chain(others) {
+            let (names, meaning) = (names_for_readers(setting, prefix), meaning(setting));
+            match items.iter_mut().find(|(_, other)| *other == meaning) {
+                Some((others, _)) => *others = format!("{others}, {names}"),
+                None => items.push((names, meaning)),
+            }
         }
-        let _ = writeln!(out, "| {name} | {variable} | {default} | {meaning} |");
+        for (names, meaning) in items {
+            let _ = writeln!(out, "- {names}: {meaning}");
+        }
     }
     out
 }
 
+fn meaning(setting: &Setting) -> String {
+    let mut meaning = plain(&setting.text);
+    if let Some(values) = setting.values.as_ref().and_then(Values::describe) {
+        let verb = if setting.is_checked { "Must be" } else { "Values:" };
+        let _ = write!(meaning, " {verb} {values}.");
+    }
+    if !setting.words.is_empty() {
+        let _ = write!(meaning, " One of `{}`.", setting.words.join("`, `"));
+    }
+    meaning
+}
+
+fn names_for_readers(setting: &Setting, prefix: &str) -> String {
+    let name = setting.rust_name();
+    let variable = setting.variable.as_deref().unwrap_or(name);
+    let default = setting.default.as_ref().map_or_else(String::new, |text| format!("={text}"));
+    let own = variable.strip_prefix(prefix).or_else(|| variable.strip_prefix("RUSTERON_"));
+    let remark = match own.unwrap_or(variable).to_lowercase() {
+        _ if name.is_empty() => "†".to_owned(),
+        derived if derived == name => String::new(),
+        _ => format!(" (`{name}`)"),
+    };
+    format!("`{variable}{default}`{remark}")
+}
+
 /// The text of Markdown on one line: without examples, and without the targets of links.
 fn plain(markdown: &str) -> String {
-    let text =
-        markdown.split("\n\n```").next().unwrap_or_default().replace('\n', " ").replace('|', "\\|");
+    let text = markdown.split("\n\n```").next().unwrap_or_default().replace('\n', " ");
     let mut out = String::new();
     for part in text.split("](") {
         let rest =

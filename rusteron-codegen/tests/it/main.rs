@@ -66,18 +66,22 @@ fn page_of_settings() {
     let path = root().join("docs/operating/settings.md");
     let mut page = read(&path);
     let plain = |name, file| table_in(name, file, Table::parse_plain);
-    for (table, title) in [
-        (table("rusteron-media-driver"), "the media driver"),
-        (table("rusteron-client"), "the client"),
-        (table("rusteron-archive"), "the archive client"),
-        (plain("rusteron-archive-server", "settings.txt"), "the archive server"),
-        (plain("rusteron-cluster", "settings/client.txt"), "the cluster client"),
-        (plain("rusteron-cluster", "settings/service.txt"), "the service container"),
+    for (table, title, prefix) in [
+        (table("rusteron-media-driver"), "the media driver", "AERON_"),
+        (table("rusteron-client"), "the client", "AERON_CLIENT_"),
+        (table("rusteron-archive"), "the archive client", "AERON_ARCHIVE_"),
+        (plain("rusteron-archive-server", "settings.txt"), "the archive server", "AERON_ARCHIVE_"),
+        (plain("rusteron-cluster", "settings/client.txt"), "the cluster client", "AERON_CLUSTER_"),
+        (
+            plain("rusteron-cluster", "settings/service.txt"),
+            "the service container",
+            "AERON_CLUSTER_",
+        ),
     ] {
         let begin = format!("<!-- generated: settings of {title} -->\n");
-        let (before, rest) = page.split_once(&begin).expect("the mark before the table");
-        let (_, after) = rest.split_once("<!-- end -->").expect("the mark behind the table");
-        let text = markdown(&table);
+        let (before, rest) = page.split_once(&begin).expect("the mark before the list");
+        let (_, after) = rest.split_once("<!-- end -->").expect("the mark behind the list");
+        let text = markdown(&table, prefix);
         page = format!("{before}{begin}{}\n<!-- end -->{after}", text.trim_end());
     }
     assert_is(&path, &page);
@@ -111,23 +115,24 @@ dir -
 - TINY_VERBATIM
   text, unread
   A variable.
+- TINY_OTHER
+  text
+  A variable.
 ";
 
 #[test]
-fn table_for_readers() {
+fn list_for_readers() {
     let table = Table::parse(TABLE).expect("a table");
     let expected = "
 ### Limits
 
-| Setting | Variable | Default | Meaning |
-|---|---|---|---|
-| `mtu_length` | `TINY_MTU` | `4k` | The longest frame of a \\| b. Must be a multiple of 32 from 64 to 65504. |
-| `timeout` |  |  | How long to wait. Values: from 1us. |
-| `mode` | `TINY_MODE` |  | The mode. One of `ON`, `OFF`. |
-| `dir` |  |  | A directory. |
-|  | `TINY_VERBATIM` |  | A variable. |
+- `TINY_MTU=4k` (`mtu_length`): The longest frame of a | b. Must be a multiple of 32 from 64 to 65504.
+- `timeout`: How long to wait. Values: from 1us.
+- `TINY_MODE`: The mode. One of `ON`, `OFF`.
+- `dir`: A directory.
+- `TINY_VERBATIM`†, `TINY_OTHER`†: A variable.
 ";
-    assert_eq!(markdown(&table), expected);
+    assert_eq!(markdown(&table, "TINY_"), expected);
     assert_eq!(table.defaults().collect::<Vec<_>>(), [("TINY_MTU", "4k")]);
 }
 
