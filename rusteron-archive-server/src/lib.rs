@@ -83,6 +83,7 @@ pub mod fuzzing;
 mod java_names;
 mod mark_file;
 mod network;
+pub mod offline;
 #[cfg(feature = "binary")]
 #[doc(hidden)]
 pub mod program;

@@ -15,12 +15,13 @@
 //!   of a former one for it. A server that ends leaves a version behind, even before it was ready: Java's archive
 //!   refuses a file without one.
 
+mod guard;
 mod header;
 mod lock;
 mod positions;
 
 use std::collections::HashMap;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -34,6 +35,7 @@ use rusteron_core::sbe::MessageHeader;
 
 use crate::context::ArchiveServerContext;
 use crate::error::{Result, ServerError, ServerErrorKind};
+pub(crate) use crate::mark_file::guard::Guard;
 use crate::mark_file::header::{
     BOOT_ID_LENGTH, HOLDER_STARTED, HOLDER_STARTING, HOLDER_STATE_OFFSET, Header, HeaderError,
     Holder, VERSION,
@@ -216,33 +218,14 @@ fn take_over(
     let failed = |error: io::Error| ServerError::file(path, &error);
     let refused = |owner: Owner| active(path, owner);
     let mut file = files::open(path, OpenOptions::new().read(true).write(true)).map_err(failed)?;
-    let is_old = mark_file::is_old(&file).map_err(failed)?;
-    let lock = Lock::new(path, &file);
-    let mut bytes = Vec::new();
-    (&file).take(HEADER_LENGTH as u64).read_to_end(&mut bytes).map_err(failed)?;
-
-    // Its making is in progress, or was cut short by a full disk or the end of the process.
-    if bytes.len() < HEADER_LENGTH || bytes.iter().all(|byte| *byte == 0) {
-        let lock = lock.filter(|_| is_old).ok_or_else(|| refused(Owner::Making))?;
+    let Ended { lock, bytes, owner } = former_owner(path, &file)?.map_err(refused)?;
+    let Some((old, start, former)) = owner else {
         let map = mark_file::write_whole(&mut file, &encode(header, &lock), length);
         return Ok((map.map_err(failed)?, lock, HashMap::new()));
-    }
-
-    let (old, start) = decode(path, &bytes)?;
-    let lock = lock.ok_or_else(|| refused(Owner::Locked { pid: old.pid }))?;
-    let former = Former {
-        activity_timestamp: old.activity_timestamp,
-        pid: old.pid,
-        // Java's archive leaves the timestamp of a file that it has made at 0 until it has started.
-        is_starting: old.activity_timestamp == STARTING
-            || old.version == 0 && old.activity_timestamp == 0,
-        is_old,
-        has_ended: lock.is_held() && old.holder.has_ended(&old, &boot_id()),
     };
     // The header is not zero throughout, so its beginning is on disk.
     let map = MappedFile::new(&file, HEADER_LENGTH).map_err(failed)?;
     let (activity, version) = (map.i64_at(ACTIVITY_OFFSET), map.i32_at(VERSION_OFFSET));
-    former.check().map_err(refused)?;
     if start == 0 {
         // If this process ends before it has written the header, it was starting.
         let state = map.i32_at(HOLDER_STATE_OFFSET);
@@ -258,13 +241,10 @@ fn take_over(
         log::warn!("the errors in {} cannot be saved: {error}", path.display());
     }
     let mut new = encode(header, &lock);
-    let mut killed_positions = HashMap::new();
-    if former.has_ended && start == 0 && old.has_space_for_positions() {
-        killed_positions = positions::read(&bytes);
-        if header.has_space_for_positions() {
-            // Until the catalog has the ends: this server can be killed before.
-            new[positions::SLOTS].copy_from_slice(&bytes[positions::SLOTS]);
-        }
+    let killed_positions = killed_positions(&bytes, &old, start, former);
+    if !killed_positions.is_empty() && header.has_space_for_positions() {
+        // Until the catalog has the ends: this server can be killed before.
+        new[positions::SLOTS].copy_from_slice(&bytes[positions::SLOTS]);
     }
     match mark_file::write_whole(&mut file, &new, length) {
         Ok(map) => Ok((map, lock, killed_positions)),
@@ -275,6 +255,57 @@ fn take_over(
             }
             Err(failed(error))
         }
+    }
+}
+
+/// A mark file whose owner has ended.
+struct Ended {
+    lock: Lock,
+    /// The header's, as far as there are any.
+    bytes: Vec<u8>,
+    /// The header, the length of what is missing in front of it, and its owner. `None` if its making was cut short by a
+    /// full disk or the end of the process.
+    owner: Option<(Header, usize, Former)>,
+}
+
+/// Locks a mark file and reads it, or returns the owner that may be alive.
+fn former_owner(path: &Path, file: &File) -> Result<Result<Ended, Owner>> {
+    let failed = |error: io::Error| ServerError::file(path, &error);
+    let is_old = mark_file::is_old(file).map_err(failed)?;
+    let lock = Lock::new(path, file);
+    let mut bytes = Vec::new();
+    file.take(HEADER_LENGTH as u64).read_to_end(&mut bytes).map_err(failed)?;
+    // Its making is in progress, or was cut short.
+    if bytes.len() < HEADER_LENGTH || bytes.iter().all(|byte| *byte == 0) {
+        let lock = lock.filter(|_| is_old);
+        return Ok(lock.map(|lock| Ended { lock, bytes, owner: None }).ok_or(Owner::Making));
+    }
+    let (header, start) = decode(path, &bytes)?;
+    let Some(lock) = lock else { return Ok(Err(Owner::Locked { pid: header.pid })) };
+    let former = Former {
+        activity_timestamp: header.activity_timestamp,
+        pid: header.pid,
+        // Java's archive leaves the timestamp of a file that it has made at 0 until it has started.
+        is_starting: header.activity_timestamp == STARTING
+            || header.version == 0 && header.activity_timestamp == 0,
+        is_old,
+        has_ended: lock.is_held() && header.holder.has_ended(&header, &boot_id()),
+    };
+    let owner = Some((header, start, former));
+    Ok(former.check().map(|()| Ended { lock, bytes, owner }))
+}
+
+/// Returns the positions that a killed owner has left. Empty if it ended in another way, or if that is not certain.
+fn killed_positions(
+    bytes: &[u8],
+    header: &Header,
+    start: usize,
+    former: Former,
+) -> HashMap<i64, i64> {
+    if former.has_ended && start == 0 && header.has_space_for_positions() {
+        positions::read(bytes)
+    } else {
+        HashMap::new()
     }
 }
 

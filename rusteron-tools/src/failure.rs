@@ -33,7 +33,12 @@ macro_rules! from_errors {
         }
     )+};
 }
-from_errors!(rusteron_client::Error, rusteron_client::PollError, rusteron_archive::ArchiveError);
+from_errors!(
+    rusteron_client::Error,
+    rusteron_client::PollError,
+    rusteron_archive::ArchiveError,
+    rusteron_archive_server::ServerError
+);
 
 /// For standard output only. Other I/O errors get a context where they occur.
 impl From<io::Error> for Failure {

@@ -11,7 +11,7 @@ use crate::counter_types;
 
 /// Inspects the Aeron directory of a media driver in Rust, C or Java, alive or dead
 ///
-/// Only `driver --terminate` changes the driver, and only `archive` is a client.
+/// Only `driver --terminate` changes the driver, and only `archive` is a client, unless it gets a directory.
 #[derive(Debug, Parser)]
 #[command(name = "rusteron", version, after_help = AFTER_HELP)]
 pub(crate) struct Options {
@@ -108,7 +108,9 @@ Examples:
 
     /// The recordings of an archive
     ///
-    /// A client of the archive and of its media driver, both of which have to be alive.
+    /// A client of the archive and of its media driver, both of which have to be alive. With --archive-dir, reads the
+    /// files of the directory instead, and needs neither. Commands that change files refuse to do so while an archive
+    /// runs in the directory.
     #[command(after_help = "\
 Exit codes: 0 done; 1 if there is no archive or no such recording, if a recording is not as it should
 be, or if `verify` is interrupted.
@@ -117,7 +119,9 @@ Examples:
   rusteron archive list --channel alias=orders
   rusteron archive --control-channel aeron:udp?endpoint=10.0.0.1:8010 count
   rusteron archive verify 7 --checksum 3d4f8a21
-  rusteron archive tail 7 --new --json")]
+  rusteron archive tail 7 --new --json
+  rusteron archive verify --archive-dir /var/lib/aeron-archive --all-segments
+  rusteron archive compact --archive-dir /var/lib/aeron-archive --dry-run")]
     Archive(ArchiveOptions),
 
     /// A node of a cluster: role, positions, sessions, terms, snapshots, errors
@@ -301,7 +305,7 @@ pub(crate) struct ArchiveConnectionOptions {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ArchiveCommand {
-    /// List the recordings
+    /// List the recordings; with --archive-dir, also those that are not valid
     List(RecordingsOptions),
 
     /// Count the recordings
@@ -310,16 +314,99 @@ pub(crate) enum ArchiveCommand {
     /// Print the facts that the archive knows of a recording
     Describe(DescribeOptions),
 
-    /// Replay a recording, and check that every byte is accounted for
+    /// Replay a recording, and check that every byte is accounted for; with --archive-dir, read its files
     ///
     /// Exit code 0 says that every byte is. Then frames follow each other from the first position to the last,
     /// and their headers have the right positions. Messages in several fragments are whole, except perhaps the last one.
     /// The checksum is the CRC-32 of all payloads in their order, as zlib and Java compute it. Copies of a
     /// recording have the same checksum.
+    ///
+    /// With --archive-dir, exit code 0 says that all entries of the catalog and all frames that were read are as they
+    /// should be.
     Verify(VerifyOptions),
 
     /// Print the messages of a recording, and go on with it until it stops, or Ctrl-C
     Tail(TailOptions),
+
+    /// Make an invalid recording valid
+    MarkValid(MarkOptions),
+
+    /// Hide a recording from archive and clients, until it is valid again
+    MarkInvalid(MarkOptions),
+
+    /// Remove all recordings that are not valid, and their segments: they are lost
+    Compact(CompactOptions),
+
+    /// Delete the segments before the start and behind the end of their recordings
+    DeleteOrphanedSegments(OrphansOptions),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ArchiveDirOptions {
+    /// Read the files of this directory, without a running archive
+    #[arg(long, value_name = "DIR")]
+    pub(crate) archive_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EditOptions {
+    /// The directory of an archive that is not running
+    #[arg(long, value_name = "DIR")]
+    pub(crate) archive_dir: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) format: FormatOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MarkOptions {
+    /// The recording
+    #[arg(value_name = "ID")]
+    pub(crate) recording_id: i64,
+
+    #[command(flatten)]
+    pub(crate) edit: EditOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompactOptions {
+    /// Change nothing, and say what would be removed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    #[command(flatten)]
+    pub(crate) edit: EditOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OrphansOptions {
+    /// Only segments of this recording
+    #[arg(value_name = "ID")]
+    pub(crate) recording_id: Option<i64>,
+
+    /// Change nothing, and say what would be deleted
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    #[command(flatten)]
+    pub(crate) edit: EditOptions,
+}
+
+/// A decision about a last fragment that may be incomplete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LastFragmentDecision {
+    /// It was written in part
+    Truncate,
+    /// It is whole
+    Keep,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RecordChecksum {
+    #[value(name = "CRC-32")]
+    Crc32,
+    #[value(name = "CRC-32C")]
+    Crc32c,
 }
 
 #[derive(Debug, Args)]
@@ -333,6 +420,9 @@ pub(crate) struct RecordingsOptions {
     pub(crate) stream_id: Option<i32>,
 
     #[command(flatten)]
+    pub(crate) files: ArchiveDirOptions,
+
+    #[command(flatten)]
     pub(crate) format: FormatOptions,
 }
 
@@ -343,21 +433,43 @@ pub(crate) struct DescribeOptions {
     pub(crate) recording_id: i64,
 
     #[command(flatten)]
+    pub(crate) files: ArchiveDirOptions,
+
+    #[command(flatten)]
     pub(crate) format: FormatOptions,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyOptions {
-    /// The recording
-    #[arg(value_name = "ID")]
-    pub(crate) recording_id: i64,
+    /// The recording; with --archive-dir, all without it
+    #[arg(value_name = "ID", required_unless_present = "archive_dir")]
+    pub(crate) recording_id: Option<i64>,
 
     /// The expected checksum, as an earlier run has printed it
-    #[arg(long, value_name = "HEX", value_parser = checksum)]
+    #[arg(long, value_name = "HEX", value_parser = checksum, conflicts_with = "archive_dir")]
     pub(crate) checksum: Option<u32>,
 
     #[command(flatten)]
     pub(crate) replay: ReplayOptions,
+
+    #[command(flatten)]
+    pub(crate) files: ArchiveDirOptions,
+
+    /// Read all segments instead of each recording's last one
+    #[arg(long, short = 'a', requires = "archive_dir")]
+    pub(crate) all_segments: bool,
+
+    /// Check the checksums of entries and frames, with the algorithm of the archive's setting
+    #[arg(long, value_name = "ALGORITHM", requires = "archive_dir", ignore_case = true)]
+    pub(crate) record_checksum: Option<RecordChecksum>,
+
+    /// Decide about a last fragment that may have been written in part
+    #[arg(long, value_name = "DECISION", requires = "archive_dir")]
+    pub(crate) last_fragment: Option<LastFragmentDecision>,
+
+    /// Write into the catalog what was found: recordings are invalid or valid, and stop where their frames end
+    #[arg(long, requires = "archive_dir")]
+    pub(crate) repair: bool,
 
     #[command(flatten)]
     pub(crate) format: FormatOptions,

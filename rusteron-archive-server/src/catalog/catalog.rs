@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::catalog::CatalogError;
 use crate::catalog::descriptor::{
     CHECKSUM_OFFSET, Descriptor, FIXED_LENGTH, NULL_POSITION, NULL_TIMESTAMP, RECORDING_ID_OFFSET,
-    State, Texts, i64_at, stated_end,
+    RecordingState, Texts, i64_at, stated_end,
 };
 use crate::catalog::file::CatalogFile;
 use crate::catalog::header::{self, NEXT_ID_OFFSET};
@@ -227,7 +227,7 @@ impl Catalog {
             let corrupt = |reason: String| CatalogError::Corrupt { offset, reason };
             let entry = self.file.entry(offset);
             highest = highest.max(Some(i64_at(entry, RECORDING_ID_OFFSET)));
-            if State::of(entry).map_err(corrupt)? != State::Valid {
+            if RecordingState::of(entry).map_err(corrupt)? != RecordingState::Valid {
                 continue;
             }
             let descriptor = Descriptor::read(entry).map_err(corrupt)?;

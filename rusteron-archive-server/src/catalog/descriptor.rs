@@ -23,15 +23,18 @@ pub(super) const RECORDING_ID_OFFSET: usize = 48;
 const MIN_MTU: i32 = 32;
 const MAX_MTU: i32 = 65504;
 
-/// The state of an entry. Clients see valid entries only.
+/// The state of a recording in the catalog. Clients see valid recordings only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub enum RecordingState {
+    /// Excluded by an operator, or by a verification.
     Invalid,
+    /// The state of a recording from its start on.
     Valid,
+    /// Its segments have been deleted, or are about to be.
     Deleted,
 }
 
-impl State {
+impl RecordingState {
     pub(super) fn of(entry: &[u8]) -> Result<Self, String> {
         match i32_at(entry, STATE_OFFSET) {
             0 => Ok(Self::Invalid),
@@ -76,13 +79,18 @@ impl Descriptor {
 
     /// Reads a valid entry, or says what is wrong with it.
     pub(super) fn read(entry: &[u8]) -> Result<Self, String> {
-        if entry.len() < FIXED_LENGTH {
-            return Err(format!(
-                "entry of {} bytes: must have at least {FIXED_LENGTH}",
-                entry.len()
-            ));
-        }
-        let descriptor = Self {
+        let fixed = entry.first_chunk().ok_or_else(|| {
+            format!("entry of {} bytes: must have at least {FIXED_LENGTH}", entry.len())
+        })?;
+        let descriptor = Self::decode(fixed);
+        descriptor.check()?;
+        Texts::read(entry).ok_or("texts longer than the entry")?;
+        Ok(descriptor)
+    }
+
+    /// Reads an entry as it is.
+    pub(super) fn decode(entry: &[u8; FIXED_LENGTH]) -> Self {
+        Self {
             control_session_id: i64_at(entry, 32),
             correlation_id: i64_at(entry, 40),
             recording_id: i64_at(entry, RECORDING_ID_OFFSET),
@@ -96,10 +104,7 @@ impl Descriptor {
             mtu: i32_at(entry, 100),
             session_id: i32_at(entry, 104),
             stream_id: i32_at(entry, 108),
-        };
-        descriptor.check()?;
-        Texts::read(entry).ok_or("texts longer than the entry")?;
-        Ok(descriptor)
+        }
     }
 
     /// Returns what segments and frames follow from.
@@ -148,7 +153,7 @@ impl Descriptor {
         entry.resize(entry.len().next_multiple_of(ALIGNMENT).max(min_length), 0);
         let length = (entry.len() - ENTRY_HEADER_LENGTH) as i32;
         entry[..4].copy_from_slice(&length.to_le_bytes());
-        entry[STATE_OFFSET..][..4].copy_from_slice(&State::Valid.to_bytes());
+        entry[STATE_OFFSET..][..4].copy_from_slice(&RecordingState::Valid.to_bytes());
         self.write(&mut entry, checksum);
         entry
     }
@@ -195,6 +200,9 @@ pub(super) struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
+    pub(super) const EMPTY: Self =
+        Self { stripped_channel: b"", original_channel: b"", source_identity: b"" };
+
     /// Reads the texts of an entry, if they end in it.
     pub(super) fn read(entry: &'a [u8]) -> Option<Self> {
         let (stripped_channel, rest) = split_text(entry.get(FIXED_LENGTH..)?)?;

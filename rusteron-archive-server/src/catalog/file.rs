@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::catalog::CatalogError;
 use crate::catalog::descriptor::{
-    ENTRY_HEADER_LENGTH, RECORDING_ID_OFFSET, STATE_OFFSET, State, entry_length,
+    ENTRY_HEADER_LENGTH, RECORDING_ID_OFFSET, RecordingState, STATE_OFFSET, entry_length,
 };
 use crate::catalog::header::{self, HEADER_LENGTH};
 use crate::storage::{Storage, StorageFile, SyncLevel};
@@ -55,6 +55,18 @@ impl CatalogFile {
             catalog.sync_name()?;
             return Ok(catalog);
         }
+        let mut catalog = Self::open_existing(storage, sync_level)?;
+        if catalog.capacity < capacity {
+            catalog.set_capacity(capacity)?;
+        }
+        Ok(catalog)
+    }
+
+    /// Opens an existing file and reads it up to its last entry. Changes nothing.
+    pub(super) fn open_existing(
+        storage: Arc<dyn Storage>,
+        sync_level: SyncLevel,
+    ) -> Result<Self, CatalogError> {
         let file = storage.open(CATALOG_NAME).map_err(CatalogError::io("open the file"))?;
         let length = file.length().map_err(CatalogError::io("read the length"))?;
         if length > MAX_CAPACITY {
@@ -62,12 +74,7 @@ impl CatalogFile {
             return Err(CatalogError::Corrupt { offset: 0, reason });
         }
         let content = read(&*file, length)?;
-        let mut catalog =
-            Self { storage, file, sync_level, content, capacity: length, unsettled: None };
-        if length < capacity {
-            catalog.set_capacity(capacity)?;
-        }
-        Ok(catalog)
+        Ok(Self { storage, file, sync_level, content, capacity: length, unsettled: None })
     }
 
     /// Returns header and entries.
@@ -142,14 +149,14 @@ impl CatalogFile {
         self.write(offset + RECORDING_ID_OFFSET, id)?;
         self.sync()?;
         let mut bytes = entry.to_vec();
-        bytes[STATE_OFFSET..][..4].copy_from_slice(&State::Invalid.to_bytes());
+        bytes[STATE_OFFSET..][..4].copy_from_slice(&RecordingState::Invalid.to_bytes());
         if self.capacity >= (offset + bytes.len() + 4) as u64 {
             // The end of the entries, should a crash have left something there.
             bytes.extend_from_slice(&[0; 4]);
         }
         self.write(offset, &bytes)?;
         self.sync()?;
-        self.write(offset + STATE_OFFSET, &State::Valid.to_bytes())?;
+        self.write(offset + STATE_OFFSET, &RecordingState::Valid.to_bytes())?;
         self.sync()?;
         self.content.extend_from_slice(entry);
         self.unsettled = None;
@@ -159,6 +166,16 @@ impl CatalogFile {
     /// Replaces the content as a whole: a crash leaves the old file or the new one.
     pub(super) fn replace(&mut self, content: Vec<u8>) -> Result<(), CatalogError> {
         let capacity = self.capacity_for(content.len().saturating_sub(self.content.len()))?;
+        self.replace_file(content, capacity)
+    }
+
+    /// As [`replace`](Self::replace), with a file that ends behind the last entry.
+    pub(super) fn compact(&mut self, content: Vec<u8>) -> Result<(), CatalogError> {
+        let capacity = content.len() as u64;
+        self.replace_file(content, capacity)
+    }
+
+    fn replace_file(&mut self, content: Vec<u8>, capacity: u64) -> Result<(), CatalogError> {
         self.file = stage(&*self.storage, &content, capacity)?;
         self.capacity = capacity;
         self.content = content;

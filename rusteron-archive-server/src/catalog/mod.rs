@@ -2,10 +2,11 @@
 
 mod catalog;
 mod descriptor;
+mod entries;
 mod error;
 mod file;
 mod header;
-mod recovery;
+pub(crate) mod recovery;
 
 #[cfg(all(test, unix))]
 mod exchange;
@@ -13,6 +14,9 @@ mod exchange;
 mod model;
 
 pub(crate) use catalog::{Catalog, CatalogSettings, NewRecording};
+pub use descriptor::RecordingState;
 pub(crate) use descriptor::{Descriptor, NULL_POSITION};
+pub use entries::RecordingEntry;
+pub(crate) use entries::{Entries, EntryOffset};
 pub(crate) use error::CatalogError;
 pub(crate) use file::CATALOG_NAME;

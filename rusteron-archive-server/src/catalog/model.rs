@@ -8,7 +8,7 @@ use rusteron_test_support::Random;
 
 use crate::catalog::descriptor::{
     CHECKSUM_OFFSET, Descriptor, ENTRY_HEADER_LENGTH, FIXED_LENGTH, NULL_POSITION, NULL_TIMESTAMP,
-    RECORDING_ID_OFFSET, State, Texts, entry_length, i32_at, i64_at, stated_end,
+    RECORDING_ID_OFFSET, RecordingState, Texts, entry_length, i32_at, i64_at, stated_end,
 };
 use crate::catalog::file::CATALOG_NAME;
 use crate::catalog::header::{self, HEADER_LENGTH};
@@ -253,7 +253,8 @@ fn texts(entry: &[u8]) -> [String; 3] {
 /// Returns the valid entry of a recording, without what follows its stated length.
 fn entry<'a>(entries: &[&'a [u8]], id: i64) -> &'a [u8] {
     let is_its = |entry: &&&[u8]| {
-        State::of(entry) == Ok(State::Valid) && i64_at(entry, RECORDING_ID_OFFSET) == id
+        RecordingState::of(entry) == Ok(RecordingState::Valid)
+            && i64_at(entry, RECORDING_ID_OFFSET) == id
     };
     let found = entries.iter().find(is_its).expect("an entry");
     &found[..stated_end(found)]
@@ -263,7 +264,7 @@ fn entry<'a>(entries: &[&'a [u8]], id: i64) -> &'a [u8] {
 fn check_undone(storage: &FaultyStorage) {
     let content = storage.content(CATALOG_NAME).expect("a catalog");
     let (entries, rest) = entries(&content);
-    assert!(entries.iter().all(|entry| State::of(entry) == Ok(State::Valid)));
+    assert!(entries.iter().all(|entry| RecordingState::of(entry) == Ok(RecordingState::Valid)));
     assert!(rest.iter().all(|&byte| byte == 0));
 }
 

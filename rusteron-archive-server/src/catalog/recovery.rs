@@ -6,7 +6,7 @@ use crate::segment::scan::{Found, Tail};
 
 /// Decides about a doubtful frame by the position that the recording had when the archive was killed, if that is known. A
 /// position that includes the frame was stored after all of it was written; one that does not was never announced.
-pub(super) fn decide(found: Found, position: Option<i64>) -> Found {
+pub(crate) fn decide(found: Found, position: Option<i64>) -> Found {
     match (found.tail, position) {
         (Tail::Doubtful { end }, Some(position)) if position >= end => {
             Found { end, tail: Tail::Clean, ..found }

@@ -113,6 +113,21 @@ pub(crate) fn find_end(
     found.map_err(|error| ScanError::Io { name, error })
 }
 
+/// Checks the frames of the segment with a base, up to `end`, and the checksums of its data frames. Its name is one of
+/// this recording's, and its tail clean or damaged.
+pub(crate) fn check_segment(
+    storage: &dyn Storage,
+    geometry: &Geometry,
+    base: i64,
+    end: i64,
+    checksum: Option<Checksum>,
+) -> Result<Found, ScanError> {
+    let name = geometry.name(base);
+    let found =
+        Scan::new(storage, geometry, base, &name).and_then(|mut scan| scan.check(end, checksum));
+    found.map_err(|error| ScanError::Io { name, error })
+}
+
 /// Brings the segment at a recording's end into the state that recording and Java's tool expect: cuts off a torn frame,
 /// completes a short file, and creates the file behind a full segment.
 ///
@@ -169,14 +184,10 @@ impl<'a> Scan<'a> {
     }
 
     fn run(&mut self, checksum: Option<Checksum>) -> io::Result<Found> {
-        let check = self.geometry.frame_check();
         let mut position = self.base.max(self.geometry.start_position);
         let mut last = None;
         let mut tail = loop {
-            let (term_id, term_offset) =
-                (self.geometry.term_id(position), self.geometry.term_offset(position));
-            let Some(header) = self.header(self.offset(position))? else { break Tail::Clean };
-            match check.check(&header, term_id, term_offset) {
+            match self.frame(position)? {
                 Ok(frame) => {
                     last = Some((position, frame));
                     position += frame.aligned_length() as i64;
@@ -192,6 +203,56 @@ impl<'a> Scan<'a> {
             }
         }
         Ok(Found { end: position, segment: Some(self.base), tail })
+    }
+
+    /// As [`run`](Self::run) up to `end`, with the checksums of all data frames, and without doubts about the last one.
+    fn check(&mut self, end: i64, checksum: Option<Checksum>) -> io::Result<Found> {
+        let mut position = self.base.max(self.geometry.start_position);
+        let tail = loop {
+            if position >= end {
+                break Tail::Clean;
+            }
+            match self.frame(position)? {
+                Ok(frame) => match self.frame_fault(position, frame, checksum)? {
+                    Some(fault) => break Tail::Damaged(fault),
+                    None => position += frame.aligned_length() as i64,
+                },
+                Err(FrameFault::Missing) => break Tail::Clean,
+                Err(fault) => break Tail::Damaged(fault),
+            }
+        };
+        Ok(Found { end: position, segment: Some(self.base), tail })
+    }
+
+    /// Checks what is behind the header of a frame.
+    fn frame_fault(
+        &mut self,
+        position: i64,
+        frame: Frame,
+        checksum: Option<Checksum>,
+    ) -> io::Result<Option<FrameFault>> {
+        let offset = self.offset(position);
+        if offset + frame.aligned_length() as u64 > self.limit {
+            return Ok(Some(FrameFault::Incomplete));
+        }
+        let Some(checksum) = checksum.filter(|_| frame.kind == FrameKind::Data) else {
+            return Ok(None);
+        };
+        self.load(offset, frame.aligned_length())?;
+        Ok(match self.chunk_at(offset, frame.aligned_length()) {
+            Some(bytes) => checksum_fault(bytes, checksum),
+            None => Some(FrameFault::Incomplete),
+        })
+    }
+
+    /// Returns the frame at a position, or why there is none.
+    fn frame(&mut self, position: i64) -> io::Result<Result<Frame, FrameFault>> {
+        let Some(header) = self.header(self.offset(position))? else {
+            return Ok(Err(FrameFault::Missing));
+        };
+        let (term_id, term_offset) =
+            (self.geometry.term_id(position), self.geometry.term_offset(position));
+        Ok(self.geometry.frame_check().check(&header, term_id, term_offset))
     }
 
     /// Judges the last frame. Pages of a block reach the file in order if the process is killed, and in any order or not at
@@ -244,19 +305,24 @@ impl<'a> Scan<'a> {
         if offset + size_of::<Header>() as u64 > self.limit {
             return Ok(None);
         }
-        if let Some(header) = self.chunk_at(offset) {
-            return Ok(Some(header));
-        }
-        self.chunk.resize(CHUNK_LENGTH.min(self.limit - offset) as usize, 0);
-        self.chunk_start = offset;
-        let length = self.file.read_at(&mut self.chunk, offset)?;
-        self.chunk.truncate(length);
-        Ok(self.chunk_at(offset))
+        self.load(offset, size_of::<Header>())?;
+        Ok(self.chunk_at(offset, size_of::<Header>()).and_then(<[u8]>::first_chunk).copied())
     }
 
-    fn chunk_at(&self, offset: u64) -> Option<Header> {
+    /// Reads on if the chunk does not have these bytes.
+    fn load(&mut self, offset: u64, length: usize) -> io::Result<()> {
+        if self.chunk_at(offset, length).is_none() {
+            self.chunk.resize(CHUNK_LENGTH.min(self.limit - offset) as usize, 0);
+            self.chunk_start = offset;
+            let length = self.file.read_at(&mut self.chunk, offset)?;
+            self.chunk.truncate(length);
+        }
+        Ok(())
+    }
+
+    fn chunk_at(&self, offset: u64, length: usize) -> Option<&[u8]> {
         let start = usize::try_from(offset.checked_sub(self.chunk_start)?).ok()?;
-        self.chunk.get(start..)?.first_chunk().copied()
+        self.chunk.get(start..)?.get(..length)
     }
 
     fn offset(&self, position: i64) -> u64 {

@@ -10,6 +10,8 @@ use super::{Storage, StorageFile, SyncLevel};
 #[derive(Debug)]
 pub(crate) struct Directory {
     path: PathBuf,
+    /// Existing files are opened for reading only.
+    is_read_only: bool,
     /// For syncs.
     #[cfg(unix)]
     handle: File,
@@ -19,8 +21,15 @@ impl Directory {
     /// Opens a directory, which is created if it is missing.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         fs::create_dir_all(path)?;
+        Self::open_existing(path, false)
+    }
+
+    /// Opens an existing directory, perhaps one of a file system or an owner that does not permit writes.
+    pub(crate) fn open_existing(path: &Path, is_read_only: bool) -> io::Result<Self> {
+        fs::read_dir(path)?;
         Ok(Self {
             path: path.to_owned(),
+            is_read_only,
             #[cfg(unix)]
             handle: File::open(path)?,
         })
@@ -29,7 +38,8 @@ impl Directory {
 
 impl Storage for Directory {
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        let file = OpenOptions::new().read(true).write(true).open(self.path.join(name))?;
+        let file =
+            OpenOptions::new().read(true).write(!self.is_read_only).open(self.path.join(name))?;
         Ok(Box::new(file))
     }
 

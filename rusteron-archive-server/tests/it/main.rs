@@ -8,6 +8,8 @@ mod cycles;
 mod differential;
 mod exchange;
 mod lifetime;
+#[cfg(unix)]
+mod offline;
 #[cfg(feature = "binary")]
 mod program;
 mod recording;

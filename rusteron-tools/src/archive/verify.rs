@@ -22,8 +22,9 @@ use crate::report::{self, Report};
 const BLOCK_LENGTH_LIMIT: usize = 1 << 20;
 
 pub(super) fn run(archive: &Archive, options: &VerifyOptions) -> Result<(), Failure> {
-    let recording_id = options.recording_id;
-    let verification = replay(archive, options)?;
+    // The command line requires one without a directory.
+    let recording_id = options.recording_id.unwrap_or_default();
+    let verification = replay(archive, recording_id, options)?;
     let checksum = verification.checksum();
     let printed = report::print(&verification, options.format.json);
     // Also if the reader of the output is gone.
@@ -36,8 +37,11 @@ pub(super) fn run(archive: &Archive, options: &VerifyOptions) -> Result<(), Fail
 }
 
 /// Replays and checks everything that is recorded at the time of the call. The recording may go on.
-fn replay(archive: &Archive, options: &VerifyOptions) -> Result<Verification, Failure> {
-    let recording_id = options.recording_id;
+fn replay(
+    archive: &Archive,
+    recording_id: i64,
+    options: &VerifyOptions,
+) -> Result<Verification, Failure> {
     let mut idle_loop = IdleLoop::with_deadline()?;
     let recording = recordings::descriptor(archive, recording_id)?;
     let (start, end) = (recording.start_position, archive.max_recorded_position(recording_id)?);

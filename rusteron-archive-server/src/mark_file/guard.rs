@@ -1,0 +1,81 @@
+//! A directory in which no archive runs, while a tool reads or changes it.
+
+use std::collections::HashMap;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusteron_core::files;
+use rusteron_core::mark_file::{LIVENESS_TIMEOUT, Owner, Reservation};
+
+use crate::error::{Result, ServerError, ServerErrorKind};
+use crate::mark_file::{Ended, LINK_NAME, Lock, NAME, former_owner, killed_positions};
+
+/// Keeps this server out of a directory. Java's archive knows no lock, and starts nevertheless.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    killed_positions: HashMap<i64, i64>,
+    _lock: Option<Lock>,
+    _reservation: Reservation,
+}
+
+impl Guard {
+    /// Locks a directory's mark file, without changing it. A directory without one, such as a copy, has no archive.
+    ///
+    /// # Errors
+    /// - [`ActiveArchive`](ServerErrorKind::ActiveArchive): an archive is alive, or may be. The text names its process.
+    /// - [`InvalidMarkFile`](ServerErrorKind::InvalidMarkFile): the file is damaged, or of another version.
+    /// - Errors of files.
+    pub(crate) fn new(archive_dir: &Path) -> Result<Self> {
+        let path = mark_file_dir(archive_dir)?.join(NAME);
+        let refused = |owner| active(&path, owner);
+        let reservation = Reservation::new(&path).map_err(refused)?;
+        let (lock, killed_positions) = match files::open(&path, OpenOptions::new().read(true)) {
+            Ok(file) => {
+                let Ended { lock, bytes, owner } = former_owner(&path, &file)?.map_err(refused)?;
+                let positions = owner.map(|(header, start, former)| {
+                    killed_positions(&bytes, &header, start, former)
+                });
+                (Some(lock), positions.unwrap_or_default())
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (None, HashMap::new()),
+            Err(error) => return Err(ServerError::file(&path, &error)),
+        };
+        Ok(Self { killed_positions, _lock: lock, _reservation: reservation })
+    }
+
+    /// Returns the positions that recordings had when the last archive was killed, by id.
+    pub(crate) fn killed_positions(&self) -> &HashMap<i64, i64> {
+        &self.killed_positions
+    }
+}
+
+/// Returns the directory of the mark file, which a link file may name.
+fn mark_file_dir(archive_dir: &Path) -> Result<PathBuf> {
+    let canonical = |dir: &Path| dir.canonicalize().map_err(|error| ServerError::file(dir, &error));
+    let link = archive_dir.join(LINK_NAME);
+    match fs::read(&link) {
+        Ok(bytes) => {
+            let dir = String::from_utf8_lossy(&bytes);
+            match Path::new(dir.trim()).canonicalize() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => canonical(archive_dir),
+                Err(error) => Err(ServerError::file(&link, &error)),
+                Ok(dir) => Ok(dir),
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => canonical(archive_dir),
+        Err(error) => Err(ServerError::file(&link, &error)),
+    }
+}
+
+fn active(path: &Path, owner: Owner) -> ServerError {
+    let advice = match owner {
+        Owner::Alive { age_ms: ..0, .. } => "if it has ended, delete the file".to_owned(),
+        Owner::Alive { .. } => {
+            format!("end it, or wait {} s if it was killed", LIVENESS_TIMEOUT.as_secs())
+        }
+        _ => "end it first".to_owned(),
+    };
+    let message = format!("{} belongs to an archive, {owner}: {advice}", path.display());
+    ServerError::new(ServerErrorKind::ActiveArchive, message)
+}
