@@ -123,11 +123,11 @@ impl VerifiedRecording {
         let mut lines: Vec<_> = self.findings.iter().map(|it| text::printable(&it.line)).collect();
         if lines.is_empty() {
             let end = self.end_position.filter(|_| self.stop_position.is_none());
-            let active = end.map(|end| format!(", no stop position, frames end at {end}"));
+            let active = end.map(|end| format!("no stop position, frames end at {end}"));
             lines.push(if self.state == recordings::state(Some(RecordingState::Deleted)) {
                 "deleted".to_owned()
             } else {
-                format!("{}, files ok{}", self.state, active.unwrap_or_default())
+                format!("{}, {}", self.state, active.as_deref().unwrap_or("files ok"))
             });
         }
         if let Some(repair) = &self.repair {

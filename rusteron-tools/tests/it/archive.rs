@@ -12,6 +12,8 @@ use crate::support::{
 };
 
 #[cfg(unix)]
+mod files;
+#[cfg(unix)]
 mod verify;
 
 /// The program with an archive. Its timeouts are long, so that a slow driver or archive is not taken for
