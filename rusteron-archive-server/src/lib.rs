@@ -42,6 +42,10 @@
 //! The server records, replays and lists. It refuses requests to replicate a recording, to truncate, purge, detach, attach or
 //! migrate one: the client gets an error with Aeron's code for a generic one (0).
 //!
+//! # Files without a server
+//! The module [`offline`] describes, verifies and repairs the files of an archive that is not running; the program `rusteron` of
+//! `rusteron-tools` prints what it finds.
+//!
 //! # Threads
 //! [`ArchiveThreadingMode`] chooses three threads, one, or none. Nothing that an application calls waits for a recording or a
 //! replay. The [`Authenticator`] and the [`Authorisation`] of an application run on the server's conductor.

@@ -10,8 +10,9 @@
 //! serves the text. [`log_file`] reads a log buffer, [`recording`] the counter of an archive's recording, and
 //! [`counter_types`] names counters.
 //!
-//! - Only `driver --terminate` affects a driver, and only `archive`, without a directory, is a client. The other commands read files
-//!   and map none, because files can shrink: a read then returns fewer bytes, and a mapping would raise SIGBUS.
+//! - Only `driver --terminate` affects a driver, and only `archive` is a client, or changes files if it gets an archive's
+//!   directory. The other commands read files and map none, because files can shrink: a read then returns fewer bytes,
+//!   and a mapping would raise SIGBUS.
 //! - JSON is the serialisation of a report's structures. Names are never changed or removed;
 //!   `docs/operating/inspecting.md` lists them.
 //! - Publishers and subscribers write the channel of a stream differently. To find who limits a publisher,

@@ -11,7 +11,7 @@ use crate::counter_types;
 
 /// Inspects the Aeron directory of a media driver in Rust, C or Java, alive or dead
 ///
-/// Only `driver --terminate` changes the driver, and only `archive` is a client, unless it gets a directory.
+/// Only `driver --terminate` changes the driver, and only `archive` is a client, or changes files.
 #[derive(Debug, Parser)]
 #[command(name = "rusteron", version, after_help = AFTER_HELP)]
 pub(crate) struct Options {

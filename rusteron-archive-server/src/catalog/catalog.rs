@@ -424,7 +424,7 @@ mod tests {
     fn corrupt_entries_are_named() {
         let state = refusal(SECOND + STATE_OFFSET, &[3]);
         assert!(
-            state.contains("corrupt at byte 224: state 3: must be from 0 to 2: Java's ArchiveTool"),
+            state.contains("corrupt at byte 224: state 3: must be from 0 to 2: `rusteron archive`"),
             "{state}"
         );
         let id = refusal(SECOND + RECORDING_ID_OFFSET, &[0]);
@@ -574,7 +574,7 @@ mod tests {
             ),
             "{error}"
         );
-        assert!(error.contains("ArchiveTool verify"), "{error}");
+        assert!(error.contains("`rusteron archive verify --repair` excludes"), "{error}");
         assert_eq!(storage.content("2-0.rec"), before);
     }
 

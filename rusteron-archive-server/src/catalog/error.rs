@@ -69,8 +69,8 @@ impl fmt::Display for CatalogError {
             }
             Self::Corrupt { offset, reason } => write!(
                 f,
-                "{CATALOG_NAME}: corrupt at byte {offset}: {reason}: Java's ArchiveTool shows the entries by \
-                 `describe-all` and excludes one by `mark-invalid`"
+                "{CATALOG_NAME}: corrupt at byte {offset}: {reason}: `rusteron archive` shows the entries by `list \
+                 --archive-dir`, and excludes one by `mark-invalid`"
             ),
             Self::Full(reason) => write!(f, "{CATALOG_NAME}: {reason}"),
             Self::UnknownRecording(id) => write!(f, "unknown recording id: {id}"),

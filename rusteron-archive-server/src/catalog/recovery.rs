@@ -22,8 +22,10 @@ pub(crate) fn decide(found: Found, position: Option<i64>) -> Found {
 pub(super) fn check_tail(descriptor: &Descriptor, found: &Found) -> Result<(), CatalogError> {
     let advice = match found.tail {
         Tail::Clean | Tail::Torn => return Ok(()),
-        Tail::Doubtful { .. } => "run `ArchiveTool verify` for corrective action",
-        Tail::Damaged(_) => "run `ArchiveTool verify`, which excludes the recording",
+        Tail::Doubtful { .. } => {
+            "decide by `rusteron archive verify --repair --last-fragment`, `truncate` or `keep`"
+        }
+        Tail::Damaged(_) => "`rusteron archive verify --repair` excludes the recording",
     };
     let segment = found.segment.unwrap_or(descriptor.start_position);
     let name = descriptor.geometry().name(segment);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::catalog::{Catalog, CatalogSettings, Descriptor, NewRecording};
 use crate::context::ArchiveServerContext;
 use crate::mark_file::MarkFile;
+use crate::offline::{ArchiveFiles, VerifyOptions};
 use crate::segment::Geometry;
 use crate::segment::block::BlockCheck;
 use crate::segment::checksum::Checksum;
@@ -37,6 +38,15 @@ pub fn catalog(bytes: &[u8]) {
         add_file(&storage, "0-0.rec", segment);
     }
     let shared: Arc<FaultyStorage> = Arc::new(storage.clone());
+    if let Ok(files) = ArchiveFiles::from_storage(shared.clone(), HashMap::new()) {
+        let mut options = VerifyOptions::default();
+        options.all_segments = true;
+        options.checksum = CHECKSUMS[usize::from(choice) % 3];
+        for recording in files.recordings() {
+            black_box(files.verify(recording, &options));
+        }
+        black_box((files.compaction(), files.orphaned_segments(None), files.unknown_segments()));
+    }
     let settings = CatalogSettings {
         capacity: 256,
         sync_level: SyncLevel::None,

@@ -58,7 +58,11 @@ impl ArchiveEditor {
         let guard = Guard::new(archive_dir.as_ref())?;
         let positions = guard.killed_positions().clone();
         let files = ArchiveFiles::new(archive_dir.as_ref(), false, positions)?;
-        Ok(Self { files, _guard: guard })
+        Ok(Self::with_guard(files, guard))
+    }
+
+    pub(super) fn with_guard(files: ArchiveFiles, guard: Guard) -> Self {
+        Self { files, _guard: guard }
     }
 
     /// Returns the files.

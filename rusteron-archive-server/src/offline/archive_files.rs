@@ -58,13 +58,20 @@ impl ArchiveFiles {
                 format!("{}: not an archive's: it has no {CATALOG_NAME}", archive_dir.display());
             return Err(ServerError::new(kind, message));
         }
+        Self::from_storage(Arc::new(storage), killed_positions)
+    }
+
+    pub(crate) fn from_storage(
+        storage: Arc<dyn Storage>,
+        killed_positions: HashMap<i64, i64>,
+    ) -> Result<Self> {
+        let failed = |error: io::Error| ServerError::io("the archive's directory", &error);
         let mut segments = BTreeMap::<i64, Vec<i64>>::new();
         let names = storage.names().map_err(failed)?;
         for (id, base) in names.iter().filter_map(|name| parse_name(name)) {
             segments.entry(id).or_default().push(base);
         }
         segments.values_mut().for_each(|bases| bases.sort_unstable());
-        let storage: Arc<dyn Storage> = Arc::new(storage);
         let entries = Entries::open(storage.clone())?;
         Ok(Self { storage, entries, segments, killed_positions })
     }

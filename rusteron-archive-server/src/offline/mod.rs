@@ -18,6 +18,9 @@ mod archive_editor;
 mod archive_files;
 mod verification;
 
+#[cfg(test)]
+mod tests;
+
 pub use crate::catalog::{RecordingEntry, RecordingState};
 pub use archive_editor::{ArchiveEditor, Compaction, Repair};
 pub use archive_files::ArchiveFiles;

@@ -1,0 +1,167 @@
+//! Tests: damaged catalogs and segments, and repairs of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rusteron_test_support::Random;
+
+use super::*;
+use crate::catalog::{CATALOG_NAME, Catalog, CatalogSettings, NewRecording};
+use crate::mark_file::Guard;
+use crate::segment::checksum::Checksum;
+use crate::segment::sample;
+use crate::storage::faulty::FaultyStorage;
+use crate::storage::{Storage, SyncLevel};
+
+const NEW: NewRecording<'static> = NewRecording {
+    start_position: 0,
+    initial_term_id: 7,
+    segment_length: 64 << 10,
+    term_length: 64 << 10,
+    mtu: 1408,
+    session_id: 5,
+    stream_id: sample::STREAM_ID,
+    stripped_channel: "aeron:ipc",
+    original_channel: "aeron:ipc?mtu=1408",
+    source_identity: "aeron:ipc",
+};
+const END: i64 = 128 + 1024;
+
+/// Three recordings of two frames, with checksums. The last one is active.
+fn three_recordings(checksum: Checksum) -> FaultyStorage {
+    let storage = FaultyStorage::default();
+    let settings = CatalogSettings {
+        capacity: 4096,
+        sync_level: SyncLevel::None,
+        checksum: Some(checksum),
+        now_ms: 9,
+        positions: HashMap::new(),
+    };
+    let mut catalog = Catalog::open(Arc::new(storage.clone()), &settings).expect("a catalog");
+    for id in 0..3 {
+        assert_eq!(catalog.add(NEW, 1).expect("a recording"), id);
+        let mut first = sample::data(&[1; 96], 7, 0);
+        let mut second = sample::data(&[2; 992], 7, first.len());
+        sample::put_checksum(&mut first, checksum);
+        sample::put_checksum(&mut second, checksum);
+        let mut file = storage.create(&format!("{id}-0.rec"), 64 << 10).expect("a segment");
+        file.write_all_at(&[first, second].concat(), 0).expect("a write");
+    }
+    catalog.set_stopped(0, END, 5).expect("an end");
+    catalog.set_stopped(1, END, 5).expect("an end");
+    storage
+}
+
+fn files(storage: &FaultyStorage) -> crate::error::Result<ArchiveFiles> {
+    ArchiveFiles::from_storage(Arc::new(storage.clone()), HashMap::new())
+}
+
+/// An editor, and the directory of its guard.
+fn editor(storage: &FaultyStorage) -> Option<(ArchiveEditor, tempfile::TempDir)> {
+    let dir = tempfile::tempdir().expect("a directory");
+    let guard = Guard::new(dir.path()).expect("no archive");
+    Some((ArchiveEditor::with_guard(files(storage).ok()?, guard), dir))
+}
+
+fn options(checksum: Checksum) -> VerifyOptions {
+    VerifyOptions { all_segments: true, checksum: Some(checksum), last_fragment: None }
+}
+
+#[test]
+fn repaired_end_keeps_the_checksum_right() {
+    for checksum in [Checksum::Crc32, Checksum::Crc32c] {
+        let storage = three_recordings(checksum);
+        let (mut editor, _dir) = editor(&storage).expect("an editor");
+        let verified = editor.files().verify(&editor.files().recordings()[2], &options(checksum));
+        assert_eq!((verified.stop_position, verified.end_position), (None, Some(END)));
+        assert_eq!(verified.findings, []);
+        let repair = editor.repair(&verified).expect("a repair");
+        assert_eq!((repair.state, repair.stop_position), (None, Some(END)));
+        let files = files(&storage).expect("the files");
+        let again = files.verify(&files.recordings()[2], &options(checksum));
+        assert_eq!((again.stop_position, again.findings), (Some(END), vec![]));
+        let other = [Checksum::Crc32, Checksum::Crc32c].into_iter().find(|it| *it != checksum);
+        let wrong = files.verify(&files.recordings()[0], &options(other.expect("another")));
+        assert!(wrong.findings[0].text.starts_with("catalog checksum="), "{wrong:?}");
+    }
+}
+
+#[test]
+fn repair_of_hostile_files_is_done_at_once() {
+    let mut random = Random::new(7);
+    let catalog = three_recordings(Checksum::Crc32).content(CATALOG_NAME).expect("a catalog");
+    let (mut repairs, mut findings) = (0, 0);
+    for _ in 0..300 {
+        let storage = three_recordings(Checksum::Crc32);
+        let names = [CATALOG_NAME, "0-0.rec", "1-0.rec", "2-0.rec"];
+        for _ in 0..1 + random.below(4) {
+            let name = names[random.below(names.len())];
+            let length =
+                if name == CATALOG_NAME { catalog.len().min(640) } else { END as usize + 64 };
+            let value = [0, 1, 0x7f, 0x80, 0xff, random.next() as u8][random.below(6)];
+            let mut file = storage.open(name).expect("a file");
+            if random.percent(10) {
+                file.set_length(random.below(length) as u64).expect("a cut");
+            } else {
+                file.write_all_at(&[value], random.below(length) as u64).expect("a write");
+            }
+        }
+        let Some((mut editor, _dir)) = editor(&storage) else { continue };
+        let options = options(Checksum::Crc32);
+        let is_twice = |id: i64, editor: &ArchiveEditor| {
+            editor.files().recordings().iter().filter(|it| it.recording_id == id).count() > 1
+        };
+        for recording in editor.files().recordings().to_vec() {
+            let verified = editor.files().verify(&recording, &options);
+            findings += verified.findings.len();
+            let repair = editor.repair(&verified).expect("a repair");
+            repairs += usize::from(repair != Repair::default());
+            // A state that is none becomes invalid first.
+            if recording.state.is_none() || is_twice(recording.recording_id, &editor) {
+                continue;
+            }
+            let again = editor.files().recording(recording.recording_id).expect("it").clone();
+            let again = editor.files().verify(&again, &options);
+            assert_eq!(editor.repair(&again).expect("no repair"), Repair::default(), "{again:?}");
+        }
+        editor.delete_orphaned_segments(None).expect("orphans");
+        editor.compact().expect("a compaction");
+        let files = files(&storage).expect("a compact catalog");
+        assert!(files.recordings().iter().all(RecordingEntry::is_valid));
+        assert_eq!(files.compaction(), Compaction::default());
+    }
+    assert!(repairs > 100 && findings > 100, "{repairs} {findings}");
+}
+
+#[test]
+fn cut_compaction_is_continued() {
+    let compact = |changes: Option<usize>| {
+        let storage = three_recordings(Checksum::Crc32);
+        let (mut edit, _dir) = editor(&storage).expect("an editor");
+        edit.mark_invalid(1).expect("an edit");
+        if let Some(changes) = changes {
+            storage.fail_after(changes, std::io::ErrorKind::Other);
+        }
+        let is_done = edit.compact().is_ok();
+        drop(edit);
+        if !is_done {
+            // The storage fails once.
+            let (mut edit, _dir) = editor(&storage).expect("an editor");
+            edit.compact().expect("a compaction");
+        }
+        (is_done, storage.names().expect("names"), storage.content(CATALOG_NAME))
+    };
+    let (_, names, content) = compact(None);
+    assert!(!names.contains(&"1-0.rec".to_owned()), "{names:?}");
+    let mut changes = 0;
+    loop {
+        let (is_done, other_names, other_content) = compact(Some(changes));
+        assert_eq!(other_names, names);
+        assert!(other_content == content, "{changes}");
+        changes += 1;
+        if is_done {
+            break;
+        }
+    }
+    assert!(changes > 4, "{changes}");
+}
