@@ -39,8 +39,7 @@
 //!   [`launch_with_driver`](ArchiveServer::launch_with_driver), with a media driver in this process.
 //!
 //! # Requests that are refused
-//! The server records, replays and lists. It refuses requests to replicate a recording, to truncate, purge, detach, attach or
-//! migrate one: the client gets an error with Aeron's code for a generic one (0).
+//! It refuses requests to replicate a recording: the client gets an error with Aeron's code for a generic one (0).
 //!
 //! # Files without a server
 //! The module [`offline`] describes, verifies and repairs the files of an archive that is not running; the program `rusteron` of
@@ -63,7 +62,8 @@
 //! # What survives
 //! A recorded position that a client has seen survives the end of the process, by whatever signal. It survives a failure of
 //! the machine, too, at [`file_sync_level`](ArchiveServerContext::set_file_sync_level) 1 or 2. The next server of the
-//! directory finds where recordings end, and clients can extend them.
+//! directory finds where recordings end, and clients can extend them. A migration of segments that was interrupted is
+//! finished then. A deletion is not: files that no recording has any more stay.
 //!
 //! # Errors
 //! Operations of the server return a [`ServerError`] with its kind. A failed request is an error of the client that sent it.

@@ -4,7 +4,7 @@ import signal
 import pytest
 
 import rusteron
-from conftest import DEADLINE, InterruptedChild, JavaArchive, drain, free_port, until
+from conftest import DEADLINE, InterruptedChild, drain, free_port, until
 
 CHANNEL = "aeron:ipc?term-length=64k"
 
@@ -34,11 +34,9 @@ def test_record_list_and_replay(either_archive):
                 assert drain(replay, len(sent)) == sent
         with archive.replay(recording_id, "aeron:ipc", 2001, position=64) as replay:
             assert drain(replay, len(sent) - 1) == sent[1:]
-        if isinstance(either_archive, JavaArchive):
-            # `ArchiveServer` refuses this.
-            publication.close()
-            archive.purge_recording(recording_id)
-            assert archive.list_recordings() == []
+        publication.close()
+        archive.purge_recording(recording_id)
+        assert archive.list_recordings() == []
 
 
 def test_refusals_are_archive_errors(embedded_archive):

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::catalog::CatalogError;
 use crate::catalog::descriptor::{
-    CHECKSUM_OFFSET, Descriptor, FIXED_LENGTH, NULL_POSITION, NULL_TIMESTAMP, RECORDING_ID_OFFSET,
-    RecordingState, Texts, i64_at, stated_end,
+    Descriptor, NULL_POSITION, NULL_TIMESTAMP, RECORDING_ID_OFFSET, RecordingState, Texts, i64_at,
+    stated_end,
 };
 use crate::catalog::file::CatalogFile;
 use crate::catalog::header::{self, NEXT_ID_OFFSET};
@@ -49,18 +49,20 @@ pub(crate) struct NewRecording<'a> {
 /// for it. After a failed edit, the catalog is as before.
 #[derive(Debug)]
 pub(crate) struct Catalog {
-    file: CatalogFile,
-    checksum: Option<Checksum>,
+    pub(super) file: CatalogFile,
+    pub(super) checksum: Option<Checksum>,
     next_id: i64,
     /// Valid recordings, by ascending id.
-    recordings: Vec<Recording>,
+    pub(super) recordings: Vec<Recording>,
+    /// A migration that neither succeeded nor could be undone. The next start finishes it.
+    pub(super) has_unfinished_migration: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Recording {
+pub(super) struct Recording {
     /// Of the entry in the file.
-    offset: usize,
-    descriptor: Descriptor,
+    pub(super) offset: usize,
+    pub(super) descriptor: Descriptor,
 }
 
 impl Catalog {
@@ -71,12 +73,18 @@ impl Catalog {
     ) -> Result<Self, CatalogError> {
         let file = CatalogFile::open(storage.clone(), settings.capacity, settings.sync_level)?;
         let next_id = header::next_id(file.content());
-        let mut catalog =
-            Self { file, checksum: settings.checksum, next_id, recordings: Vec::new() };
+        let mut catalog = Self {
+            file,
+            checksum: settings.checksum,
+            next_id,
+            recordings: Vec::new(),
+            has_unfinished_migration: false,
+        };
         if let Some(highest) = catalog.read_entries()?.filter(|&highest| next_id <= highest) {
             // Java stores the next id after the entry, and a kill may come between.
             catalog.set_last_id(highest)?;
         }
+        catalog.finish_migration(&*storage)?;
         catalog.recover(&*storage, settings)?;
         Ok(catalog)
     }
@@ -283,20 +291,8 @@ impl Catalog {
         self.index(id).map(|index| &self.recordings[index])
     }
 
-    fn index(&self, id: i64) -> Option<usize> {
+    pub(super) fn index(&self, id: i64) -> Option<usize> {
         self.recordings.binary_search_by_key(&id, |known| known.descriptor.recording_id).ok()
-    }
-
-    fn edit(&mut self, id: i64, change: impl FnOnce(&mut Descriptor)) -> Result<(), CatalogError> {
-        let index = self.index(id).ok_or(CatalogError::UnknownRecording(id))?;
-        let Recording { offset, mut descriptor } = self.recordings[index];
-        change(&mut descriptor);
-        let mut entry = self.file.entry(offset).to_vec();
-        descriptor.write(&mut entry, self.checksum);
-        let bytes = &entry[CHECKSUM_OFFSET..FIXED_LENGTH];
-        self.file.overwrite(offset + CHECKSUM_OFFSET, bytes)?;
-        self.recordings[index].descriptor = descriptor;
-        Ok(())
     }
 
     fn set_last_id(&mut self, id: i64) -> Result<(), CatalogError> {
@@ -314,7 +310,7 @@ mod tests {
     use rusteron_test_support::Random;
 
     use super::*;
-    use crate::catalog::descriptor::STATE_OFFSET;
+    use crate::catalog::descriptor::{CHECKSUM_OFFSET, FIXED_LENGTH, STATE_OFFSET};
     use crate::catalog::file::CATALOG_NAME;
     use crate::catalog::model::{open, settings};
     use crate::segment::sample;

@@ -77,6 +77,10 @@ impl CatalogFile {
         Ok(Self { storage, file, sync_level, content, capacity: length, unsettled: None })
     }
 
+    pub(super) fn sync_level(&self) -> SyncLevel {
+        self.sync_level
+    }
+
     /// Returns header and entries.
     pub(super) fn content(&self) -> &[u8] {
         &self.content

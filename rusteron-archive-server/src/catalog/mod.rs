@@ -2,10 +2,12 @@
 
 mod catalog;
 mod descriptor;
+mod edges;
 mod entries;
 mod error;
 mod file;
 mod header;
+mod migration;
 pub(crate) mod recovery;
 
 #[cfg(all(test, unix))]
@@ -20,3 +22,4 @@ pub use entries::RecordingEntry;
 pub(crate) use entries::{Entries, EntryOffset};
 pub(crate) use error::CatalogError;
 pub(crate) use file::CATALOG_NAME;
+pub(crate) use migration::{INTENT_NAME, Migration};

@@ -57,6 +57,9 @@ enum Edit {
     Stop { id: i64, position: i64, now_ms: i64 },
     Extend { id: i64, session_id: i32, correlation_id: i64 },
     UpdateChannel { id: i64, stripped: String, original: String },
+    MoveStart { id: i64, position: i64 },
+    MoveStop { id: i64, position: i64 },
+    Delete { id: i64 },
 }
 
 impl Edit {
@@ -65,7 +68,8 @@ impl Edit {
         let Some((&id, known)) = model.recordings.iter().nth(random.below(count)) else {
             return Self::add(random, now_ms);
         };
-        match random.below(10) {
+        let Descriptor { start_position: start, stop_position: stop, .. } = known.descriptor;
+        match random.below(16) {
             0..4 => Self::add(random, now_ms),
             4..7 => {
                 let position = known.descriptor.start_position + 32 * random.below(1000) as i64;
@@ -75,6 +79,14 @@ impl Edit {
                 let (session_id, correlation_id) = (random.next() as i32, random.next() as i64);
                 Self::Extend { id, session_id, correlation_id }
             }
+            9..12 => {
+                let end = if stop == NULL_POSITION { start + 32_000 } else { stop };
+                Self::MoveStart { id, position: 32 * random.below(end as usize / 32 + 1) as i64 }
+            }
+            12..14 if stop != NULL_POSITION => {
+                Self::MoveStop { id, position: start + 32 * random.below(1000) as i64 }
+            }
+            14 => Self::Delete { id },
             _ => Self::UpdateChannel { id, stripped: text(random), original: text(random) },
         }
     }
@@ -117,6 +129,9 @@ impl Edit {
             Self::UpdateChannel { id, stripped, original } => {
                 catalog.update_channel(*id, stripped, original)
             }
+            Self::MoveStart { id, position } => catalog.set_start_position(*id, *position),
+            Self::MoveStop { id, position } => catalog.set_stop_position(*id, *position),
+            Self::Delete { id } => catalog.delete(*id),
         }
     }
 
@@ -124,7 +139,12 @@ impl Edit {
     fn model(&self, model: &mut Model, next_id: i64) {
         let id = match self {
             Self::Add { .. } => next_id,
-            Self::Stop { id, .. } | Self::Extend { id, .. } | Self::UpdateChannel { id, .. } => *id,
+            Self::Delete { id } => return drop(model.recordings.remove(id)),
+            Self::Stop { id, .. }
+            | Self::Extend { id, .. }
+            | Self::UpdateChannel { id, .. }
+            | Self::MoveStart { id, .. }
+            | Self::MoveStop { id, .. } => *id,
         };
         let known = model.recordings.entry(id).or_insert_with(|| Known {
             descriptor: Descriptor {
@@ -167,6 +187,9 @@ impl Edit {
             Self::UpdateChannel { stripped, original, .. } => {
                 known.texts[..2].clone_from_slice(&[stripped.clone(), original.clone()]);
             }
+            Self::MoveStart { position, .. } => descriptor.start_position = *position,
+            Self::MoveStop { position, .. } => descriptor.stop_position = *position,
+            Self::Delete { .. } => {}
         }
     }
 }
@@ -264,7 +287,10 @@ fn entry<'a>(entries: &[&'a [u8]], id: i64) -> &'a [u8] {
 fn check_undone(storage: &FaultyStorage) {
     let content = storage.content(CATALOG_NAME).expect("a catalog");
     let (entries, rest) = entries(&content);
-    assert!(entries.iter().all(|entry| RecordingState::of(entry) == Ok(RecordingState::Valid)));
+    let is_known = |entry: &[u8]| {
+        matches!(RecordingState::of(entry), Ok(RecordingState::Valid | RecordingState::Deleted))
+    };
+    assert!(entries.iter().all(|entry| is_known(entry)));
     assert!(rest.iter().all(|&byte| byte == 0));
 }
 
@@ -403,16 +429,15 @@ fn check_crash(
     let after = announced.get(behind).map_or(before, |(_, model)| model);
     let ids = found.recordings.keys();
     assert!(
-        ids.clone().all(|id| after.recordings.contains_key(id)),
+        ids.clone().all(|id| [before, after].iter().any(|it| it.recordings.contains_key(id))),
         "{changes}: an unknown recording"
     );
     assert!(ids.eq(before.recordings.keys()) || found.recordings.len() == after.recordings.len());
     let (before, after) = (before.clone().recovered(), after.clone().recovered());
     for (id, known) in &found.recordings {
-        let after = &after.recordings[id];
-        // A recording that is being added has no state before.
-        let before = before.recordings.get(id).unwrap_or(after);
-        let states = [before, after];
+        // A recording that is being added has no state before, and one that is being deleted none after.
+        let states = [&before, &after].map(|model| model.recordings.get(id));
+        let states: Vec<_> = states.into_iter().flatten().collect();
         assert!(states.iter().any(|state| state.texts == known.texts), "{changes}: {known:?}");
         // The entry may lie on two pages. Ids tell only who made the recording active.
         let without_ids = |descriptor: Descriptor| Descriptor {

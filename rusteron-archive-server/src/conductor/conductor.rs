@@ -7,6 +7,7 @@ use rusteron_core::panic::catch;
 
 use crate::catalog::Catalog;
 use crate::channel::{Channel, ResponseDefaults};
+use crate::conductor::deletion::Deletions;
 use crate::conductor::effect::{Clock, Effect, ImageId, Outside, SessionId};
 use crate::conductor::listing::Listings;
 use crate::conductor::recordings::{ActiveRecordings, unknown_recording};
@@ -54,6 +55,7 @@ pub(crate) struct Conductor {
     pub(super) recordings: ActiveRecordings,
     pub(super) replays: Replays,
     tokens: Tokens,
+    pub(super) deletions: Deletions,
     pub(super) listings: Listings,
     /// Keeps the positions of recordings.
     pub(super) mark_file: Option<Arc<MarkFile>>,
@@ -79,6 +81,7 @@ impl Conductor {
             recordings: ActiveRecordings::new(),
             replays: Replays::default(),
             tokens: Tokens::new(settings.session.connect_timeout_ns),
+            deletions: Deletions::new(),
             listings: Listings::new(),
             mark_file: None,
             settings,
@@ -302,6 +305,25 @@ impl Conductor {
             Command::UpdateChannel { recording, channel } => {
                 self.update_channel(requester.session, *recording, channel).map(Some)
             }
+            Command::TruncateRecording { recording, position } => {
+                self.truncate_recording(requester, *recording, *position, now, out)
+            }
+            Command::PurgeRecording(recording) => {
+                self.purge_recording(requester, *recording, now, out)
+            }
+            Command::DetachSegments { recording, start } => {
+                self.detach_segments(*recording, *start)
+            }
+            Command::PurgeSegments { recording, start } => {
+                self.purge_segments(requester, *recording, *start, now, out)
+            }
+            Command::DeleteDetachedSegments(recording) => {
+                self.delete_detached_segments(requester, *recording, now, out)
+            }
+            Command::AttachSegments(recording) => self.attach_segments(*recording),
+            Command::MigrateSegments { source, destination } => {
+                self.migrate_segments(requester, *source, *destination, now, out)
+            }
             Command::Unsupported(name) => {
                 Err(Failure::generic(format!("{name}: this archive does not support it yet")))
             }
@@ -399,6 +421,7 @@ impl Conductor {
         self.tokens.remove_expired(now);
         work += self.on_listings_turn(now, out);
         work += self.on_recordings_turn(now, out);
+        work += self.on_deletions_turn(now, out);
         work + self.close_ended_sessions(out)
     }
 

@@ -152,6 +152,8 @@ pub(crate) struct StartReplay {
     pub(crate) stream_id: i32,
     /// Where to begin, in bytes, at a frame.
     pub(crate) position: i64,
+    /// The base of the segment that is read. The replayer stores it with release before it opens the next one.
+    pub(crate) segment_base: Arc<AtomicI64>,
     /// Where to end at the latest, in bytes. May lie beyond what is recorded yet.
     pub(crate) end_position: i64,
     /// Up to where the recording reached when the replay was requested, in bytes.

@@ -6,14 +6,18 @@
 //! | `sessions.rs` | who gets an answer |
 //! | `recordings.rs`, `subscriptions.rs` | what is recorded |
 //! | `replays.rs`, `tokens.rs` | what is replayed |
+//! | `segments.rs`, `deletion.rs`, `migration.rs` | which segments are removed, deleted and moved |
 //! | `listing.rs` | which recordings match |
 //! | `effect.rs` | the orders to the outside |
 
 mod conductor;
+mod deletion;
 pub(crate) mod effect;
 mod listing;
+mod migration;
 mod recordings;
 mod replays;
+mod segments;
 mod sessions;
 mod subscriptions;
 mod tokens;

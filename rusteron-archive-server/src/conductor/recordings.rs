@@ -18,6 +18,7 @@ use crate::mark_file::PositionSlot;
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::messages::{RecordingProgress, RecordingStarted, RecordingStopped};
 use crate::protocol::signal::Signal;
+use crate::segment::cut::clear_behind;
 
 /// The pause before the catalog is asked again to take a stop position.
 const CATALOG_RETRY_NS: i64 = 1_000_000_000;
@@ -67,7 +68,7 @@ pub(super) fn unknown_recording(recording: RecordingId) -> Failure {
     Failure::new(ErrorCode::UnknownRecording, format!("unknown recording id: {recording}"))
 }
 
-fn catalog_failure(error: &CatalogError) -> Failure {
+pub(super) fn catalog_failure(error: &CatalogError) -> Failure {
     let code = if error.is_storage_full() { ErrorCode::StorageSpace } else { ErrorCode::Generic };
     Failure::new(code, error.to_string())
 }
@@ -147,9 +148,11 @@ impl Conductor {
             ));
         }
         let requester = source.requester;
+        let place = format!(": streamId={} channel={}", source.stream_id, source.original_channel);
         self.check_recording_limit(0)?;
         self.check_storage_space()?;
         let descriptor = self.catalog.get(recording).ok_or_else(|| unknown_recording(recording))?;
+        self.check_extension(descriptor, &place)?;
         let invalid = |text: String| {
             let text = format!("cannot extend recording {recording} {text}");
             Failure::new(ErrorCode::InvalidExtension, text)
@@ -170,6 +173,10 @@ impl Conductor {
                 return Err(invalid(format!("image.{name}={theirs} != rec.{name}={ours}")));
             }
         }
+        let geometry = descriptor.geometry();
+        let level = self.catalog.sync_level();
+        clear_behind(&*self.storage, &geometry, descriptor.stop_position, level)
+            .map_err(|error| invalid(format!("behind its end: {error}")))?;
         // Before the catalog forgets the end.
         let slot = self.claim_slot(recording, image.join_position);
         let progress = Progress::new(image.join_position, slot);

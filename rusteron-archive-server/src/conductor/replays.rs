@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use rusteron_core::log_buffer::FRAME_ALIGNMENT;
 
@@ -28,8 +29,13 @@ const ALL_RECORDINGS: RecordingId = -1;
 struct ActiveReplay {
     recording: RecordingId,
     requester: Requester,
+    stream_id: i32,
+    channel: String,
+    /// The base of the segment that it reads.
+    segment_base: Arc<AtomicI64>,
     /// What clients call it. `None` until the first segment is open.
     session_id: Option<i64>,
+    /// It ends, at once if it has started.
     is_aborted: bool,
 }
 
@@ -44,6 +50,48 @@ impl Replays {
     /// Those that count against the limit.
     pub(crate) fn len(&self) -> usize {
         self.by_number.len()
+    }
+
+    pub(super) fn contains(&self, replay: i64) -> bool {
+        self.by_number.contains_key(&replay)
+    }
+
+    pub(super) fn has_recording(&self, recording: RecordingId) -> bool {
+        self.by_number.values().any(|active| active.recording == recording)
+    }
+
+    /// Ends the replays of a recording, those that have not started, too, and returns their numbers.
+    pub(super) fn abort_all_of(
+        &mut self,
+        recording: RecordingId,
+        out: &mut dyn Outside,
+    ) -> Vec<i64> {
+        self.abort(|active| active.recording == recording, out);
+        let mut numbers = Vec::new();
+        for (&replay, active) in &mut self.by_number {
+            if active.recording == recording {
+                active.is_aborted = true;
+                numbers.push(replay);
+            }
+        }
+        numbers
+    }
+
+    /// Describes, as Java does, the replay of a recording that reads the first segment, if that is before a position.
+    pub(super) fn first_before(&self, recording: RecordingId, position: i64) -> Option<String> {
+        let replays = self.by_number.values().filter(|active| active.recording == recording);
+        let first = replays.min_by_key(|active| active.segment_base.load(Ordering::Acquire))?;
+        let base = first.segment_base.load(Ordering::Acquire);
+        (base < position).then(|| {
+            let state = if first.session_id.is_some() { "REPLAY" } else { "INIT" };
+            // The lower half is that of the publication.
+            let session_id = first.session_id.unwrap_or(-1) as i32;
+            let (stream_id, channel) = (first.stream_id, &first.channel);
+            format!(
+                " state={state} newStartPosition={position} upperBound={base} sessionId={session_id} \
+                 streamId={stream_id} channel={channel}"
+            )
+        })
     }
 
     fn abort(&mut self, is_meant: impl Fn(&ActiveReplay) -> bool, out: &mut dyn Outside) {
@@ -203,6 +251,9 @@ impl Conductor {
             term_length: descriptor.term_length,
             mtu,
         };
+        if range.stop_position > descriptor.stop_position && !descriptor.is_active() {
+            self.check_replay(descriptor)?;
+        }
         let linger_ns = self.settings.replay_linger_ns;
         let refused = |error: ChannelError| {
             Failure::generic(format!("failed to process replayChannel - {error}"))
@@ -215,14 +266,25 @@ impl Conductor {
 
         self.replays.last_number += 1;
         let replay = self.replays.last_number;
-        let active = ActiveReplay { recording, requester, session_id: None, is_aborted: false };
+        let geometry = descriptor.geometry();
+        let segment_base = Arc::new(AtomicI64::new(geometry.base(range.position)));
+        let active = ActiveReplay {
+            recording,
+            requester,
+            stream_id: request.stream_id,
+            channel: channel.clone(),
+            segment_base: Arc::clone(&segment_base),
+            session_id: None,
+            is_aborted: false,
+        };
         self.replays.by_number.insert(replay, active);
         out.order(Effect::StartReplay(StartReplay {
             replay,
-            geometry: descriptor.geometry(),
+            geometry,
             channel,
             stream_id: request.stream_id,
             position: range.position,
+            segment_base,
             end_position: range.end_position,
             stop_position: range.stop_position,
             limit,
@@ -245,7 +307,11 @@ impl Conductor {
                 let Some(active) = self.replays.by_number.get_mut(&replay) else { return };
                 let session_id = (replay << 32) | i64::from(publication_session as u32);
                 active.session_id = Some(session_id);
+                let is_aborted = active.is_aborted;
                 self.sessions.respond(active.requester, &Answer::Ok(session_id), now, out);
+                if is_aborted {
+                    out.order(Effect::AbortReplay { replay });
+                }
             }
             Err(failure) => self.on_replay_ended(replay, Some(failure), now, out),
         }

@@ -152,6 +152,7 @@ impl Conductor {
                 format!("cannot extend active recording {recording}"),
             ));
         }
+        self.check_extension(descriptor, "")?;
         self.check_storage_space()?;
         self.add_subscription(requester, Purpose::Extend(recording), source, out)
     }

@@ -82,6 +82,27 @@ pub(crate) enum Command<'a> {
         recording: i64,
         channel: Cow<'a, str>,
     },
+    TruncateRecording {
+        recording: i64,
+        position: i64,
+    },
+    PurgeRecording(i64),
+    DetachSegments {
+        recording: i64,
+        /// The new one.
+        start: i64,
+    },
+    PurgeSegments {
+        recording: i64,
+        /// The new one.
+        start: i64,
+    },
+    DeleteDetachedSegments(i64),
+    AttachSegments(i64),
+    MigrateSegments {
+        source: i64,
+        destination: i64,
+    },
     /// A request that this server does not carry out, by its name.
     Unsupported(&'static str),
 }
@@ -276,13 +297,27 @@ pub(crate) fn decode(message: &[u8]) -> Result<Request<'_>, String> {
         Message::MaxRecordedPositionRequest(m) => {
             command!(m, Command::MaxRecordedPosition(m.recording_id))
         }
-        Message::TruncateRecordingRequest(m) => unsupported!(m, "truncate recording"),
-        Message::PurgeRecordingRequest(m) => unsupported!(m, "purge recording"),
-        Message::DetachSegmentsRequest(m) => unsupported!(m, "detach segments"),
-        Message::PurgeSegmentsRequest(m) => unsupported!(m, "purge segments"),
-        Message::DeleteDetachedSegmentsRequest(m) => unsupported!(m, "delete detached segments"),
-        Message::AttachSegmentsRequest(m) => unsupported!(m, "attach segments"),
-        Message::MigrateSegmentsRequest(m) => unsupported!(m, "migrate segments"),
+        Message::TruncateRecordingRequest(m) => {
+            let (recording, position) = (m.recording_id, m.position);
+            command!(m, Command::TruncateRecording { recording, position })
+        }
+        Message::PurgeRecordingRequest(m) => command!(m, Command::PurgeRecording(m.recording_id)),
+        Message::DetachSegmentsRequest(m) => {
+            let (recording, start) = (m.recording_id, m.new_start_position);
+            command!(m, Command::DetachSegments { recording, start })
+        }
+        Message::PurgeSegmentsRequest(m) => {
+            let (recording, start) = (m.recording_id, m.new_start_position);
+            command!(m, Command::PurgeSegments { recording, start })
+        }
+        Message::DeleteDetachedSegmentsRequest(m) => {
+            command!(m, Command::DeleteDetachedSegments(m.recording_id))
+        }
+        Message::AttachSegmentsRequest(m) => command!(m, Command::AttachSegments(m.recording_id)),
+        Message::MigrateSegmentsRequest(m) => {
+            let (source, destination) = (m.src_recording_id, m.dst_recording_id);
+            command!(m, Command::MigrateSegments { source, destination })
+        }
         Message::ReplicateRequest(m) => unsupported!(m, "replicate"),
         Message::ReplicateRequest2(m) => unsupported!(m, "replicate"),
         Message::TaggedReplicateRequest(m) => unsupported!(m, "tagged replicate"),

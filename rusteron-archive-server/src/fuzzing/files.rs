@@ -87,9 +87,14 @@ pub fn catalog(bytes: &[u8]) {
         catalog.set_stopped(id, 0, 11).expect("an edit");
     }
     for descriptor in &known {
-        let Descriptor { recording_id, stop_position, .. } = *descriptor;
+        let Descriptor { recording_id, start_position, stop_position, .. } = *descriptor;
         catalog.set_extended(recording_id, 1, 2, 3).expect("an edit");
         catalog.set_stopped(recording_id, stop_position, 12).expect("an edit");
+        catalog.set_stop_position(recording_id, start_position).expect("an edit");
+        catalog.set_start_position(recording_id, start_position).expect("an edit");
+        if recording_id % 2 == 1 {
+            catalog.delete(recording_id).expect("an edit");
+        }
     }
     let descriptors = |catalog: &Catalog| -> Vec<Descriptor> {
         catalog.descriptors_from(i64::MIN).copied().collect()

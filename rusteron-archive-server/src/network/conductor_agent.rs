@@ -146,6 +146,7 @@ impl Agent for ConductorAgent {
         self.network.cancel(&mut self.events);
         self.network.poll_workers(&mut self.events);
         self.tell(now);
+        self.conductor.finish_deletions(now, &mut self.network);
         if !self.conductor.has_ended_recordings() {
             // The next start finds it in the frames.
             self.network.report("a recording has no stop position in the catalog");

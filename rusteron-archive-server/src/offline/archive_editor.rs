@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusteron_core::mark_file::now;
 
-use crate::catalog::RecordingState;
+use crate::catalog::{INTENT_NAME, RecordingState};
 use crate::error::{Result, ServerError, ServerErrorKind};
 use crate::mark_file::Guard;
 use crate::offline::{ArchiveFiles, Verification};
@@ -53,11 +53,22 @@ impl ArchiveEditor {
     /// # Errors
     /// - [`ActiveArchive`](ServerErrorKind::ActiveArchive): an archive is alive, or may be. The text names its process.
     /// - [`InvalidMarkFile`](ServerErrorKind::InvalidMarkFile): the mark file is damaged, or of another version.
+    /// - [`InvalidRecording`](ServerErrorKind::InvalidRecording): a migration of segments was interrupted. The next start of
+    ///   the archive finishes it.
     /// - As for [`ArchiveFiles::open`].
     pub fn open(archive_dir: impl AsRef<Path>) -> Result<Self> {
         let guard = Guard::new(archive_dir.as_ref())?;
         let positions = guard.killed_positions().clone();
         let files = ArchiveFiles::new(archive_dir.as_ref(), false, positions)?;
+        let failed = |error: io::Error| ServerError::file(archive_dir.as_ref(), &error);
+        if files.storage.length(INTENT_NAME).map_err(failed)?.is_some() {
+            // Segments may have another name than the catalog says.
+            let text = format!(
+                "{}: a migration of segments was interrupted: start the archive once, which finishes it",
+                archive_dir.as_ref().join(INTENT_NAME).display()
+            );
+            return Err(ServerError::new(ServerErrorKind::InvalidRecording, text));
+        }
         Ok(Self::with_guard(files, guard))
     }
 

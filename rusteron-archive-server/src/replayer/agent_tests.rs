@@ -118,6 +118,7 @@ impl Archive {
             channel: String::new(),
             stream_id: REPLAY_STREAM,
             position: image.join_position,
+            segment_base: Arc::default(),
             end_position: i64::MAX,
             stop_position: image.join_position,
             limit: ReplayLimit::Recording(Arc::clone(&progress)),

@@ -1,6 +1,7 @@
 //! The state machine of one replay: from segment files to the blocks of a publication.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Instant;
 
 use rusteron_client::{Aeron, CounterState, OfferError, Position};
@@ -57,6 +58,8 @@ pub(crate) struct Replay {
     /// Up to where there are frames to read.
     available: i64,
     segment_base: i64,
+    /// The same, for the conductor.
+    shared_segment_base: Arc<AtomicI64>,
     /// The open segment. `None` until the first one is there.
     file: Option<Box<dyn StorageFile>>,
     /// The rest of padding that was not appended at once, header included.
@@ -101,6 +104,7 @@ impl Replay {
             end_position: start.end_position,
             available: start.stop_position,
             segment_base: start.geometry.base(start.position),
+            shared_segment_base: start.segment_base,
             file: None,
             padding: 0,
             has_started: false,
@@ -264,6 +268,7 @@ impl Replay {
         let base = self.geometry.base(self.position);
         if base != self.segment_base {
             self.segment_base = base;
+            self.shared_segment_base.store(base, Ordering::Release);
             let file = self.open(reader)?;
             self.file = Some(file.ok_or_else(|| self.failure("recording segment not found"))?);
         }

@@ -185,6 +185,7 @@ pub(super) fn start(stream: &Stream, position: i64) -> StartReplay {
         channel: "aeron:ipc".to_owned(),
         stream_id: STREAM_ID,
         position,
+        segment_base: Arc::default(),
         end_position: stream.end(),
         stop_position: stream.end(),
         limit: ReplayLimit::None,

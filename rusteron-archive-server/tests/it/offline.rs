@@ -326,3 +326,12 @@ fn findings_name_file_and_position() {
     assert!(error.message().ends_with("not an archive's: it has no archive.catalog"), "{error}");
     assert!(names(empty.path()).is_empty());
 }
+
+#[test]
+fn editor_leaves_an_interrupted_migration_to_the_archive() {
+    let (_fixture, dir) = recordings(1);
+    fs::write(dir.path().join("archive-migration.intent"), "cut").expect("a file");
+    let error = ArchiveEditor::open(dir.path()).expect_err("a migration");
+    assert_eq!(error.kind(), ServerErrorKind::InvalidRecording);
+    assert!(error.to_string().contains("start the archive once"), "{error}");
+}

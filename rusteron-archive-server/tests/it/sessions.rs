@@ -185,18 +185,8 @@ fn requests_that_tests_skip_are_refused() {
     let params = ReplicationParams::new();
     for request in NOT_SUPPORTED {
         let outcome = match request {
-            ArchiveRequest::TruncateRecording => archive.truncate_recording(id, 0).map(drop),
-            ArchiveRequest::PurgeRecording => archive.purge_recording(id).map(drop),
-            ArchiveRequest::DetachSegments => archive.detach_segments(id, 0),
-            ArchiveRequest::PurgeSegments => archive.purge_segments(id, 0).map(drop),
-            ArchiveRequest::DeleteDetachedSegments => {
-                archive.delete_detached_segments(id).map(drop)
-            }
-            ArchiveRequest::AttachSegments => archive.attach_segments(id).map(drop),
-            ArchiveRequest::MigrateSegments => archive.migrate_segments(id, id).map(drop),
             ArchiveRequest::Replicate => archive.replicate(id, "aeron:ipc", 10, &params).map(drop),
             ArchiveRequest::StopReplication => archive.stop_replication(1),
-            ArchiveRequest::UpdateChannel => archive.update_channel(id, "aeron:ipc"),
         };
         let error = outcome.expect_err("refused");
         assert_eq!(error.code(), 200, "{request:?}: {error}");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rusteron_core::sbe::MessageHeader;
 
-use crate::catalog::{Catalog, CatalogSettings};
+use crate::catalog::{Catalog, CatalogError, CatalogSettings};
 use crate::channel::ResponseDefaults;
 use crate::conductor::effect::{
     Clock, CounterView, Effect, ImageDetails, Outside, Progress, Responder, Sending, SessionId,
@@ -149,7 +149,7 @@ fn line(session: SessionId, message: &[u8]) -> String {
     let (header, body) = MessageHeader::split(message).expect("a header");
     let decoded = Message::decode(header, body).expect("a whole message");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let signals = ["START", "STOP", "EXTEND"];
+    let signals = ["START", "STOP", "EXTEND", "REPLICATE", "MERGE", "SYNC", "DELETE"];
     let content = match decoded {
         Message::ControlResponse(m) => {
             assert_eq!((m.version, m.control_session_id), (PROTOCOL_VERSION, session));
@@ -245,15 +245,8 @@ impl Harness {
         settings: ConductorSettings,
     ) -> Self {
         let storage = FaultyStorage::default();
-        let catalog = CatalogSettings {
-            capacity: 64 * 1024,
-            sync_level: SyncLevel::None,
-            checksum: None,
-            now_ms: 0,
-            positions: HashMap::new(),
-        };
         let shared: Arc<FaultyStorage> = Arc::new(storage.clone());
-        let catalog = Catalog::open(shared.clone(), &catalog).expect("a catalog");
+        let catalog = Self::open(&storage).expect("a catalog");
         let conductor = Conductor::new(settings, catalog, shared, authenticator, authorisation);
         let out = FakeOutside {
             sending: Sending::Sent,
@@ -276,6 +269,18 @@ impl Harness {
             next_subscription: 1000,
             last_ticket: 0,
         }
+    }
+
+    /// Opens the catalog in a storage.
+    pub(super) fn open(storage: &FaultyStorage) -> Result<Catalog, CatalogError> {
+        let settings = CatalogSettings {
+            capacity: 64 * 1024,
+            sync_level: SyncLevel::None,
+            checksum: None,
+            now_ms: 0,
+            positions: HashMap::new(),
+        };
+        Catalog::open(Arc::new(storage.clone()), &settings)
     }
 
     /// A harness whose first session is active.

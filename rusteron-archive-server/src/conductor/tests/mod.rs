@@ -14,4 +14,6 @@ mod replays;
 #[cfg(test)]
 mod requests;
 #[cfg(test)]
+mod segments;
+#[cfg(test)]
 mod sessions;

@@ -2,10 +2,8 @@
 
 use super::harness::{FIRST_SESSION, Harness, IMAGE, image, request};
 use crate::protocol::messages::{
-    ArchiveIdRequest, AttachSegmentsRequest, CloseSessionRequest, DeleteDetachedSegmentsRequest,
-    DetachSegmentsRequest, LAYOUTS, MigrateSegmentsRequest, PurgeRecordingRequest,
-    PurgeSegmentsRequest, ReplicateRequest, ReplicateRequest2, StopRecordingRequest,
-    StopReplicationRequest, TaggedReplicateRequest, TruncateRecordingRequest,
+    ArchiveIdRequest, CloseSessionRequest, LAYOUTS, ReplicateRequest, ReplicateRequest2,
+    StopRecordingRequest, StopReplicationRequest, TaggedReplicateRequest,
 };
 
 const IPC: &str = "aeron:ipc";
@@ -124,16 +122,9 @@ fn requests_that_wait_are_bounded() {
 }
 
 #[test]
-fn requests_of_the_second_half_are_refused_by_name() {
+fn replications_are_refused_by_name() {
     let mut harness = Harness::connected();
     for (template_id, name) in [
-        (TruncateRecordingRequest::TEMPLATE_ID, "truncate recording"),
-        (PurgeRecordingRequest::TEMPLATE_ID, "purge recording"),
-        (DetachSegmentsRequest::TEMPLATE_ID, "detach segments"),
-        (PurgeSegmentsRequest::TEMPLATE_ID, "purge segments"),
-        (DeleteDetachedSegmentsRequest::TEMPLATE_ID, "delete detached segments"),
-        (AttachSegmentsRequest::TEMPLATE_ID, "attach segments"),
-        (MigrateSegmentsRequest::TEMPLATE_ID, "migrate segments"),
         (ReplicateRequest::TEMPLATE_ID, "replicate"),
         (ReplicateRequest2::TEMPLATE_ID, "replicate"),
         (TaggedReplicateRequest::TEMPLATE_ID, "tagged replicate"),

@@ -28,6 +28,26 @@ fn entries(catalog: &[u8]) -> Vec<usize> {
     entries
 }
 
+/// A recording that can be found.
+pub(crate) struct Recording {
+    pub(crate) id: i64,
+    pub(crate) start: i64,
+    /// −1 while it is active.
+    pub(crate) stop: i64,
+}
+
+/// The valid recordings of a catalog, which may be in use.
+pub(crate) fn recordings(dir: &Path) -> Vec<Recording> {
+    let catalog = fs::read(dir.join("archive.catalog")).expect("a catalog");
+    let is_valid = |entry: &usize| catalog[entry + 4] == 1;
+    let read = |entry: usize| Recording {
+        id: long(&catalog, entry + 48),
+        start: long(&catalog, entry + 72),
+        stop: long(&catalog, entry + 80),
+    };
+    entries(&catalog).into_iter().filter(is_valid).map(read).collect()
+}
+
 /// The segments of recordings that have frames. Whether a recording that is stopped at once has a segment is a matter of
 /// time.
 fn segments(dir: &Path, catalog: &[u8]) -> BTreeSet<String> {

@@ -103,6 +103,7 @@ fn run(seed: u64) -> Result<(), String> {
     let mut script = Script::new(fixture.aeron(), seed, limit.counter_id());
     let mut steps = Vec::new();
     for number in 0..STEPS {
+        script.recordings = files::recordings(&fixture.archive_dir());
         let (what, step) = script.next(&mut sides);
         if is_verbose {
             eprintln!("{number} {what}");

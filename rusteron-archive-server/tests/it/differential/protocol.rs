@@ -63,10 +63,6 @@ pub(super) struct Ids {
     pub(super) tokens: Vec<i64>,
     /// How many recordings have started.
     pub(super) recordings: usize,
-    /// Where recordings have started.
-    pub(super) starts: BTreeMap<i64, i64>,
-    /// Where recordings have stopped.
-    pub(super) stops: BTreeMap<i64, i64>,
     /// The channels and streams that are being recorded, by the last answer to such a question.
     pub(super) streams: Vec<(String, i32)>,
 }
@@ -110,6 +106,14 @@ impl Ids {
                 _ => (id >> 32).to_string(),
             };
             text.replace_range(at..end, &number);
+        }
+        // Session ids differ, too.
+        if text.contains("replay in progress") {
+            text.truncate(text.find(" sessionId=").unwrap_or(text.len()));
+        }
+        // Java's has the directory.
+        if let (Some(begin), Some(end)) = (text.find(" /"), text.rfind('/')) {
+            text.replace_range(begin + 1..=end, "");
         }
         // The clients word differently what the driver refuses. Its number is the same.
         match text.find("errorCodeValue=") {
@@ -179,14 +183,7 @@ pub(super) fn decode(message: &[u8], ids: &mut Ids) -> Said {
             let (correlation_id, recording, position) =
                 (long(block, 8), long(block, 16), long(block, 32));
             let (subscription, signal) = (ids.subscription(long(block, 24)), int(block, 40));
-            match signal {
-                0 => {
-                    ids.recordings += 1;
-                    ids.starts.insert(recording, position);
-                }
-                1 => drop(ids.stops.insert(recording, position)),
-                _ => {}
-            }
+            ids.recordings += usize::from(signal == 0);
             format!(
                 "{correlation_id}: signal {signal}, recording {recording}, {subscription}, {position}"
             )

@@ -1,20 +1,22 @@
 //! Random requests, and publishers whose streams are recorded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, ExclusivePublication, OfferError, UncheckedChannel};
 use rusteron_test_support::{Random, free_port};
 
+use super::files::Recording;
 use super::protocol::{Field, Ids, Int, Long, Names, encode};
 use super::side::Side;
 
 const TERM_LENGTH: i64 = 64 * 1024;
+const SEGMENT_LENGTH: i64 = 128 * 1024;
 const INITIAL_TERM: i64 = 7;
 const STREAMS: [i32; 2] = [33, 34];
 /// Kinds of requests, and of all steps.
-const REQUESTS: usize = 19;
-const KINDS: usize = 28;
+const REQUESTS: usize = 29;
+const KINDS: usize = 42;
 /// How long messages are offered in a step.
 const OFFERING: Duration = Duration::from_secs(2);
 
@@ -25,6 +27,12 @@ pub(super) struct Script {
     endpoint: String,
     random: Random,
     pub(super) publications: BTreeMap<usize, (ExclusivePublication, i32)>,
+    /// The recordings that there are before a step.
+    pub(super) recordings: Vec<Recording>,
+    /// The ends of frames that publications have offered, by their session.
+    frames: BTreeMap<i32, Vec<i64>>,
+    /// The sessions of recordings.
+    sessions: BTreeMap<i64, BTreeSet<i32>>,
     /// A counter that bounds replays.
     limit_counter: i32,
     last_correlation: i64,
@@ -42,12 +50,24 @@ impl Script {
     pub(super) fn new(aeron: Aeron, seed: u64, limit_counter: i32) -> Self {
         let endpoint = format!("endpoint=localhost:{}", free_port());
         let random = Random::new(seed);
-        let publications = BTreeMap::new();
-        Self { aeron, endpoint, random, publications, limit_counter, last_correlation: 100 }
+        Self {
+            aeron,
+            endpoint,
+            random,
+            publications: BTreeMap::new(),
+            recordings: Vec::new(),
+            frames: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            limit_counter,
+            last_correlation: 100,
+        }
     }
 
     /// Makes up the next step, and says what it is.
     pub(super) fn next(&mut self, sides: &mut [Side; 2]) -> (String, Step) {
+        for progress in sides[0].progress().0 {
+            self.sessions.entry(progress.recording).or_default().insert(progress.session_id);
+        }
         let kind = self.random.below(KINDS);
         let random = Random::new(self.random.next());
         if kind >= REQUESTS {
@@ -89,8 +109,9 @@ impl Script {
             known if random.percent(85) => random.below(known) as i64,
             known => [known as i64, 99, -1][random.below(3)],
         };
-        let ends = [&side.ids.starts, &side.ids.stops].map(|known| known.get(&recording));
-        let position = if ends[0] == ends[1] { 13 } else { position };
+        let known = self.recordings.iter().find(|known| known.id == recording);
+        let is_empty = known.is_some_and(|known| known.start == known.stop);
+        let position = if is_empty { 13 } else { position };
         let fragment = ["", "ipc", "alias", "udp", "zzz"][random.below(5)];
 
         let pick = |ids: &[i64]| match ids.len() {
@@ -190,7 +211,7 @@ impl Script {
                 let what = format!("position {position_of} of {recording}");
                 (what, head(position_of, vec![Long(recording)], &[]))
             }
-            _ => {
+            18 => {
                 side.ids.expect(correlation_id, Names::Subscription);
                 // Of several images, Java extends by the next one for a moment if the first ends the subscription.
                 let images = self.publications.values().filter(|it| it.1 == stream).count();
@@ -199,7 +220,68 @@ impl Script {
                 let fields = [vec![Long(recording)], source(), vec![Int(auto_stop)]];
                 (what, head(64, fields.into_iter().flatten().collect(), &[&channel]))
             }
+            19 | 20 => {
+                let position = self.end(known, random);
+                let what = format!("truncate {recording} to {position}");
+                (what, head(13, vec![Long(recording), Long(position)], &[]))
+            }
+            21 => {
+                // The number of files depends on time if it is empty.
+                let recording = if is_empty { 99 } else { recording };
+                (format!("purge {recording}"), head(104, vec![Long(recording)], &[]))
+            }
+            22..=24 => {
+                let start = boundary(known, random);
+                let (name, template) = [("purge", 55), ("detach", 53), ("detach", 53)][kind - 22];
+                let what = format!("{name} segments of {recording} before {start}");
+                (what, head(template, vec![Long(recording), Long(start)], &[]))
+            }
+            25 => {
+                let what = format!("delete detached segments of {recording}");
+                (what, head(54, vec![Long(recording)], &[]))
+            }
+            26 => (format!("attach segments of {recording}"), head(56, vec![Long(recording)], &[])),
+            _ => {
+                let (from, to) = self.contiguous(random).unwrap_or((recording, count.into()));
+                let what = format!("migrate {from} to {to}");
+                (what, head(57, vec![Long(from), Long(to)], &[]))
+            }
         }
+    }
+
+    /// A new end of a recording, which may be wrong, but not within a frame: Java refuses that after it has done it.
+    fn end(&self, known: Option<&Recording>, random: &mut Random) -> i64 {
+        let Some(&Recording { id, start, stop }) = known.filter(|it| it.start < it.stop) else {
+            return 13;
+        };
+        let sessions = self.sessions.get(&id);
+        // A recording that was extended has frames of two.
+        let session = sessions.filter(|it| it.len() == 1).and_then(|it| it.first());
+        let frames = session.and_then(|session| self.frames.get(session));
+        let is_within = |position: &&i64| (start..stop).contains(*position);
+        let frames: Vec<_> = frames.into_iter().flatten().filter(is_within).collect();
+        match random.below(8) {
+            0 => start,
+            1 => stop,
+            2 => [13, -64, start - 32, stop + 32, i64::MAX][random.below(5)],
+            3..5 => {
+                let boundary = boundary(known, random) & !(TERM_LENGTH - 1);
+                if (start..=stop).contains(&boundary) { boundary } else { start }
+            }
+            _ if frames.is_empty() => stop,
+            _ => *frames[random.below(frames.len())],
+        }
+    }
+
+    /// Two recordings that can perhaps be joined, in any order.
+    fn contiguous(&self, random: &mut Random) -> Option<(i64, i64)> {
+        let mut pairs = Vec::new();
+        for first in self.recordings.iter().filter(|it| it.stop % SEGMENT_LENGTH == 0) {
+            let next = |it: &&Recording| it.start == first.stop && it.id != first.id;
+            pairs.extend(self.recordings.iter().filter(next).map(|it| (first.id, it.id)));
+        }
+        let &(first, second) = pairs.get(random.below(pairs.len()))?;
+        Some(if random.percent(70) { (first, second) } else { (second, first) })
     }
 
     /// Adds or removes a publication, or offers messages.
@@ -215,7 +297,9 @@ impl Script {
             let start = Instant::now();
             // An image beyond the limit of recordings stays unread, and stops the publisher.
             while offered < count && publication.is_connected() && start.elapsed() < OFFERING {
-                if publication.offer(&random.clone().bytes(length)).is_ok() {
+                if let Ok(position) = publication.offer(&random.clone().bytes(length)) {
+                    let frames = self.frames.entry(publication.session_id()).or_default();
+                    frames.push(position);
                     random.next();
                     offered += 1;
                 }
@@ -229,9 +313,15 @@ impl Script {
             _ => "aeron:ipc".to_owned(),
         };
         // The last one continues a recording.
-        let stops: Vec<_> = sides[0].ids.stops.values().copied().collect();
-        let position =
-            if key == 3 && !stops.is_empty() { stops[random.below(stops.len())] } else { 0 };
+        let stops: Vec<_> =
+            self.recordings.iter().map(|it| it.stop).filter(|&stop| stop >= 0).collect();
+        let aligned: Vec<_> =
+            stops.iter().filter(|&it| *it > 0 && it % SEGMENT_LENGTH == 0).collect();
+        let position = match key {
+            3 if !aligned.is_empty() && random.percent(50) => *aligned[random.below(aligned.len())],
+            3 if !stops.is_empty() => stops[random.below(stops.len())],
+            _ => 0,
+        };
         let (term, offset) = (INITIAL_TERM + position / TERM_LENGTH, position % TERM_LENGTH);
         let separator = if channel.contains('?') { '|' } else { '?' };
         let channel = format!(
@@ -268,4 +358,13 @@ impl Script {
             Err(error) => panic!("{error}"),
         }
     }
+}
+
+/// The start of a segment of a recording, or near it.
+fn boundary(known: Option<&Recording>, random: &mut Random) -> i64 {
+    let start = known.map_or(0, |known| known.start);
+    let first = start & !(TERM_LENGTH - 1);
+    let number = [1, 1, 1, 2, 2, 3, 0, -1][random.below(8)];
+    let shift = if random.percent(10) { 32 } else { 0 };
+    first + number * SEGMENT_LENGTH + shift
 }

@@ -34,7 +34,7 @@ pub(super) struct Side {
 /// A recording in progress, as its counter shows it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Progress {
-    recording: i64,
+    pub(super) recording: i64,
     pub(super) session_id: i32,
     pub(super) position: i64,
 }

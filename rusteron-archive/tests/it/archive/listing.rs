@@ -3,9 +3,7 @@
 use rusteron_archive::{
     Archive, ArchiveErrorKind, RecordingDescriptor, ReplayParams, Result, SourceLocation,
 };
-use rusteron_test_support::archive::{
-    ArchiveProcess, ArchiveRequest, Options, has_requests, record,
-};
+use rusteron_test_support::archive::{ArchiveProcess, Options, record};
 use rusteron_test_support::await_that;
 
 const SEGMENT: i64 = 128 * 1024;
@@ -123,18 +121,6 @@ fn unknown_recordings_are_named() {
 
 #[test]
 fn segments_of_unknown_recordings_are_named() {
-    if !has_requests(&[
-        ArchiveRequest::TruncateRecording,
-        ArchiveRequest::PurgeRecording,
-        ArchiveRequest::DetachSegments,
-        ArchiveRequest::DeleteDetachedSegments,
-        ArchiveRequest::PurgeSegments,
-        ArchiveRequest::AttachSegments,
-        ArchiveRequest::MigrateSegments,
-        ArchiveRequest::UpdateChannel,
-    ]) {
-        return;
-    }
     let server = ArchiveProcess::launch();
     let archive = server.connect();
     let outcomes = [

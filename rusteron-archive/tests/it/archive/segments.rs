@@ -4,9 +4,7 @@ use rusteron_archive::{
     Archive, ArchiveErrorKind, RecordingDescriptor, ReplayLength, ReplayParams, ReplicationParams,
     SourceLocation,
 };
-use rusteron_test_support::archive::{
-    ArchiveProcess, ArchiveRequest, STREAM, has_requests, record, replay_all,
-};
+use rusteron_test_support::archive::{ArchiveProcess, STREAM, record, replay_all};
 use rusteron_test_support::await_that;
 
 const SEGMENT: i64 = 128 * 1024;
@@ -37,9 +35,6 @@ fn ids(archive: &Archive) -> Vec<i64> {
 
 #[test]
 fn truncate_recording() {
-    if !has_requests(&[ArchiveRequest::TruncateRecording]) {
-        return;
-    }
     let server = ArchiveProcess::launch();
     let archive = server.connect();
     let descriptor = stopped(&archive, COUNT);
@@ -62,9 +57,6 @@ fn truncate_recording() {
 
 #[test]
 fn active_recording_is_not_truncated() {
-    if !has_requests(&[ArchiveRequest::TruncateRecording, ArchiveRequest::PurgeRecording]) {
-        return;
-    }
     let server = ArchiveProcess::launch();
     let archive = server.connect();
     let (_publication, recording_id, _) = record(&archive, 10);
@@ -130,9 +122,6 @@ fn negative_arguments() {
 
 #[test]
 fn purge_recording() {
-    if !has_requests(&[ArchiveRequest::PurgeRecording]) {
-        return;
-    }
     let server = ArchiveProcess::launch();
     let archive = server.connect();
     let first = stopped(&archive, COUNT).recording_id;
@@ -144,14 +133,6 @@ fn purge_recording() {
 
 #[test]
 fn detach_attach_and_delete() {
-    if !has_requests(&[
-        ArchiveRequest::DetachSegments,
-        ArchiveRequest::AttachSegments,
-        ArchiveRequest::DeleteDetachedSegments,
-        ArchiveRequest::PurgeSegments,
-    ]) {
-        return;
-    }
     let server = ArchiveProcess::launch();
     let archive = server.connect();
     let descriptor = stopped(&archive, COUNT);
@@ -198,9 +179,6 @@ fn base_positions_match_c() {
 
 #[test]
 fn migrate_segments() {
-    if !has_requests(&[ArchiveRequest::TruncateRecording, ArchiveRequest::MigrateSegments]) {
-        return;
-    }
     let server = ArchiveProcess::launch();
     let archive = server.connect();
     let source = stopped(&archive, COUNT);
@@ -231,9 +209,6 @@ fn migrate_segments() {
 
 #[test]
 fn update_channel() {
-    if !has_requests(&[ArchiveRequest::UpdateChannel]) {
-        return;
-    }
     let server = ArchiveProcess::launch();
     let archive = server.connect();
     let id = stopped(&archive, 1).recording_id;
