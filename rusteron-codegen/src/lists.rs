@@ -159,8 +159,9 @@ pub fn markdown(table: &Table, prefix: &str) -> String {
 fn meaning(setting: &Setting) -> String {
     let mut meaning = plain(&setting.text);
     if let Some(values) = setting.values.as_ref().and_then(Values::describe) {
-        let verb = if setting.is_checked { "Must be" } else { "Values:" };
-        let _ = write!(meaning, " {verb} {values}.");
+        let values = if setting.is_checked { format!("must be {values}") } else { values };
+        let (first, rest) = values.split_at(1);
+        let _ = write!(meaning, " {}{rest}.", first.to_uppercase());
     }
     if !setting.words.is_empty() {
         let _ = write!(meaning, " One of `{}`.", setting.words.join("`, `"));
