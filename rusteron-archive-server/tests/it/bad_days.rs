@@ -10,9 +10,7 @@ use std::process::Command;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, SystemTime};
 
-use rusteron_archive::{
-    Archive, ArchiveError, ArchiveErrorKind, RecordingPos, ReplayParams, SourceLocation,
-};
+use rusteron_archive::{Archive, ArchiveErrorKind, RecordingPos, ReplayParams, SourceLocation};
 use rusteron_client::{Aeron, ExclusivePublication};
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::archive::fake_archive::{
@@ -26,7 +24,9 @@ use rusteron_test_support::{
     media_driver_beside, offer, run, skip, watchful_context,
 };
 
-use crate::support::{await_stop, extend, ipc_context, launch_driver, recorded};
+use crate::support::{
+    await_error, await_stop, connect_with_errors, extend, ipc_context, launch_driver, recorded,
+};
 
 const ARCHIVE: &str = env!("CARGO_BIN_EXE_archive");
 const WITH_DRIVER: &str = env!("CARGO_BIN_EXE_archiving_media_driver");
@@ -93,22 +93,6 @@ fn assert_contains(line: &str, texts: &[&str]) {
 
 fn connect(driver: &MediaDriver) -> Archive {
     Archive::connect(&rusteron_test_support::connect(driver), ipc_context()).expect("a session")
-}
-
-/// A session, and the errors that answer no request.
-fn connect_with_errors(driver: &MediaDriver) -> (Archive, Receiver<ArchiveError>) {
-    let (sender, errors) = mpsc::channel();
-    let mut context = ipc_context();
-    context.set_error_handler(move |error| _ = sender.send(error.clone())).expect("a handler");
-    let aeron = rusteron_test_support::connect(driver);
-    (Archive::connect(&aeron, context).expect("a session"), errors)
-}
-
-fn await_error(archive: &Archive, errors: &Receiver<ArchiveError>) -> ArchiveError {
-    await_some("an error", || {
-        archive.check_for_error_response().expect("it goes to the handler");
-        errors.try_recv().ok()
-    })
 }
 
 fn mark_file(dir: &Path) -> PathBuf {

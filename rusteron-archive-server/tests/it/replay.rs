@@ -1,10 +1,12 @@
 //! Replays, beside what the tests of the client `rusteron-archive` ask of any archive.
 
+use std::fs::File;
+
 use rusteron_archive::{ReplayLength, ReplayParams};
 use rusteron_archive_server::Checksum;
 use rusteron_test_support::archive::{REPLAY_STREAM, drain, record, replay_all};
 
-use crate::support::{Fixture, recorded};
+use crate::support::{Fixture, await_error, connect_with_errors, recorded};
 
 #[test]
 fn checksums_are_written_and_checked() {
@@ -17,6 +19,33 @@ fn checksums_are_written_and_checked() {
     let archive = fixture.connect();
     let (_publication, recording_id, _) = record(&archive, 100);
     assert_eq!(replay_all(&archive, recording_id, recorded()), (0..100).collect::<Vec<_>>());
+}
+
+#[cfg(unix)]
+#[test]
+fn corrupt_payload_ends_the_replay() {
+    use std::os::unix::fs::FileExt;
+
+    let fixture = Fixture::launch_with(|context| {
+        context
+            .set_record_checksum(Some(Checksum::Crc32c))
+            .and_then(|context| context.set_replay_checksum(Some(Checksum::Crc32c)))
+            .expect("settings");
+    });
+    let (archive, errors) = connect_with_errors(&fixture.driver);
+    let (_publication, recording_id, _) = record(&archive, 1000);
+    // In the second term; the first one has 682 messages.
+    let position = 64 * 1024 + 10 * 96;
+    let segment = File::options().write(true).open(fixture.archive_dir().join("0-0.rec"));
+    segment.expect("a segment").write_all_at(&[0], position + 32 + 20).expect("a write");
+    let mut replay =
+        archive.replay(recording_id, "aeron:ipc", REPLAY_STREAM, recorded()).expect("a replay");
+    let count = drain(&mut replay).len();
+    assert!(count <= 692, "{count}");
+    let error = await_error(&archive, &errors).to_string();
+    for text in [&*format!("CRC checksum mismatch at position={position} "), "recorded checksum="] {
+        assert!(error.contains(text), "{error}");
+    }
 }
 
 #[test]

@@ -4,14 +4,17 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 
-use rusteron_archive::{Archive, ArchiveContext, ReplayLength, ReplayParams, SourceLocation};
+use rusteron_archive::{
+    Archive, ArchiveContext, ArchiveError, ReplayLength, ReplayParams, SourceLocation,
+};
 use rusteron_archive_server::{ArchiveServer, ArchiveServerContext, ArchiveThreadingMode, Result};
 use rusteron_client::Aeron;
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::archive::{STREAM, await_recording, offer_numbered, replay_all};
-use rusteron_test_support::{DEADLINE, await_that};
+use rusteron_test_support::{DEADLINE, await_some, await_that};
 use tempfile::TempDir;
 
 /// A server in a directory of its own, on a media driver of its own. Terms have 64 KiB and segments 128, so that a few
@@ -115,6 +118,22 @@ pub(crate) fn ipc_context() -> ArchiveContext {
         .and_then(|context| context.set_message_timeout(DEADLINE))
         .expect("settings");
     context
+}
+
+/// A session, and the errors that answer no request.
+pub(crate) fn connect_with_errors(driver: &MediaDriver) -> (Archive, Receiver<ArchiveError>) {
+    let (sender, errors) = mpsc::channel();
+    let mut context = ipc_context();
+    context.set_error_handler(move |error| _ = sender.send(error.clone())).expect("a handler");
+    let aeron = rusteron_test_support::connect(driver);
+    (Archive::connect(&aeron, context).expect("a session"), errors)
+}
+
+pub(crate) fn await_error(archive: &Archive, errors: &Receiver<ArchiveError>) -> ArchiveError {
+    await_some("an error", || {
+        archive.check_for_error_response().expect("it goes to the handler");
+        errors.try_recv().ok()
+    })
 }
 
 /// Everything that is recorded, without waiting for more.

@@ -83,10 +83,11 @@ impl Report for Mark {
 
 impl Report for CompactionReport {
     fn header(&self) -> Vec<String> {
-        let (entries, bytes) = (self.recordings.len(), self.catalog_bytes);
-        let verb = removes(self.is_dry_run);
-        let files = self.segments.len();
-        vec![format!("{verb} {entries} recordings, {bytes} bytes of the catalog, {files} segments")]
+        let (recordings, segments) = (self.recordings.len(), self.segments.len());
+        let (verb, bytes) = (removes(self.is_dry_run), self.catalog_bytes);
+        vec![format!(
+            "{verb} recordings: {recordings}, segments: {segments}, bytes of the catalog: {bytes}"
+        )]
     }
 
     fn body(&self) -> Vec<String> {
@@ -97,7 +98,7 @@ impl Report for CompactionReport {
 
 impl Report for Orphans {
     fn header(&self) -> Vec<String> {
-        vec![format!("{} {} segments", removes(self.is_dry_run), self.segments.len())]
+        vec![format!("{} segments: {}", removes(self.is_dry_run), self.segments.len())]
     }
 
     fn body(&self) -> Vec<String> {

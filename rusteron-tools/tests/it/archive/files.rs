@@ -109,7 +109,7 @@ fn invalid_recordings_are_found_and_removed() {
     assert_eq!(planned["segments"], json!(["1-0.rec", "1-131072.rec"]));
     fs::write(dir.join("0-1048576.rec"), "").expect("an orphan");
     let orphans = files_text(&dir, &["delete-orphaned-segments", "0"]);
-    assert_eq!(orphans, "removed 1 segments\n0-1048576.rec\n");
+    assert_eq!(orphans, "removed segments: 1\n0-1048576.rec\n");
     let mut compacted = files_json(&dir, &["compact"]);
     assert_eq!(compacted["is_dry_run"].take(), false);
     compacted["is_dry_run"] = true.into();
