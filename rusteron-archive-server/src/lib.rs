@@ -65,6 +65,12 @@
 //! directory finds where recordings end, and clients can extend them. A migration of segments that was interrupted is
 //! finished then. A deletion is not: files that no recording has any more stay.
 //!
+//! After a failure of the machine, the next server refuses to start if files do not tell where a recording ends: its last
+//! messages have whole pages of zeros, and either they fill the segment file or the file system does not tell holes. The
+//! error names the recording and the command that helps; with
+//! [`record_checksum`](ArchiveServerContext::set_record_checksum), files tell more. At level 0, the server also refuses a
+//! recording that has a gap before its last segment file, and one that had stopped may lack what was recorded last.
+//!
 //! # Errors
 //! Operations of the server return a [`ServerError`] with its kind. A failed request is an error of the client that sent it.
 //! What fails later, such as a recording on a full disk, is a warning of the crate `log`, an entry in the error log of the mark

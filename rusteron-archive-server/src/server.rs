@@ -86,7 +86,8 @@ impl ArchiveServer {
     /// [`aeron_dir`](ArchiveServerContext::aeron_dir).
     ///
     /// Blocks until the media driver has answered, for up to twice the driver timeout, and until the ends of recordings
-    /// that a killed server has left are found. That reads the last segment file of each. The server takes requests when
+    /// that a killed server has left are found. That reads the last segment file of each, and without syncs after a failure
+    /// of the machine all that was recorded in the last ten minutes. The server takes requests when
     /// this returns. A media driver in the caller's own loop cannot answer meanwhile.
     ///
     /// # Errors

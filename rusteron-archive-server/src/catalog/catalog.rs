@@ -12,7 +12,7 @@ use crate::catalog::file::CatalogFile;
 use crate::catalog::header::{self, NEXT_ID_OFFSET};
 use crate::catalog::recovery;
 use crate::segment::checksum::Checksum;
-use crate::segment::scan;
+use crate::segment::scan::{self, Evidence};
 use crate::storage::{Storage, SyncLevel};
 
 /// How a catalog is opened and edited.
@@ -21,6 +21,8 @@ pub(crate) struct CatalogSettings {
     /// The least length of the file, in bytes.
     pub(crate) capacity: u64,
     pub(crate) sync_level: SyncLevel,
+    /// Of segment files.
+    pub(crate) file_sync_level: SyncLevel,
     /// Of recorded frames and of entries.
     pub(crate) checksum: Option<Checksum>,
     /// The time at which recordings end that an earlier archive left active, in milliseconds since 1970.
@@ -266,14 +268,17 @@ impl Catalog {
         for descriptor in active {
             let id = descriptor.recording_id;
             let geometry = descriptor.geometry();
-            let found =
-                scan::find_end(storage, &geometry, highest.get(&id).copied(), settings.checksum)
-                    .map_err(|error| CatalogError::Recovery {
-                        recording: id,
-                        reason: error.to_string(),
-                    })?;
-            let found = recovery::decide(found, settings.positions.get(&id).copied());
+            let evidence = Evidence {
+                checksum: settings.checksum,
+                position: settings.positions.get(&id).copied(),
+            };
+            let found = scan::find_end(storage, &geometry, highest.get(&id).copied(), evidence)
+                .map_err(recovery::unknown_end(id))?;
+            let found = recovery::decide(found, evidence.position);
             recovery::check_tail(&descriptor, &found)?;
+            if settings.file_sync_level == SyncLevel::None && evidence.position.is_none() {
+                recovery::check_earlier(storage, &geometry, &found, evidence)?;
+            }
             scan::repair(storage, &geometry, &found, settings.sync_level)
                 .map_err(CatalogError::io("repair a segment"))?;
             self.set_stopped(id, found.end, settings.now_ms)?;

@@ -21,6 +21,8 @@ pub(crate) enum CatalogError {
     UnknownRecording(i64),
     /// The end of a recording that was active when the archive ended cannot be found.
     Recovery { recording: i64, reason: String },
+    /// A recording that was active has lost what was not synced when the operating system failed.
+    Gap { recording: i64, reason: String },
     /// The storage failed.
     Io { action: &'static str, source: io::Error },
 }
@@ -77,6 +79,11 @@ impl fmt::Display for CatalogError {
             Self::Recovery { recording, reason } => {
                 write!(f, "{CATALOG_NAME}: the end of recording {recording} is unknown: {reason}")
             }
+            Self::Gap { recording, reason } => write!(
+                f,
+                "recording {recording} lacks data that was not synced when the operating system failed: {reason}: \
+                 `rusteron archive mark-invalid` excludes the recording, file sync level 1 prevents this"
+            ),
             Self::Io { action, source } => {
                 write!(f, "{CATALOG_NAME}: cannot {action}: {source}")
             }
@@ -98,7 +105,9 @@ impl From<CatalogError> for ServerError {
         let kind = match &error {
             error if error.is_storage_full() => ServerErrorKind::StorageSpace,
             CatalogError::Io { source, .. } => ServerErrorKind::Io(source.kind()),
-            CatalogError::Recovery { .. } => ServerErrorKind::InvalidRecording,
+            CatalogError::Recovery { .. } | CatalogError::Gap { .. } => {
+                ServerErrorKind::InvalidRecording
+            }
             _ => ServerErrorKind::InvalidCatalog,
         };
         Self::new(kind, error.to_string())

@@ -32,6 +32,7 @@ fn open(dir: &Path, now_ms: i64) -> Catalog {
     let settings = CatalogSettings {
         capacity: 64 << 10,
         sync_level: SyncLevel::None,
+        file_sync_level: SyncLevel::None,
         checksum: Some(Checksum::Crc32),
         now_ms,
         positions: HashMap::new(),

@@ -24,6 +24,7 @@ pub(super) fn settings() -> CatalogSettings {
     CatalogSettings {
         capacity: 4 * PAGE_LENGTH as u64,
         sync_level: SyncLevel::None,
+        file_sync_level: SyncLevel::None,
         checksum: None,
         now_ms: REOPENED_MS,
         positions: HashMap::new(),

@@ -1,8 +1,22 @@
 //! Decisions about the end of a recording that a killed archive has left active.
 
+use std::fmt;
+use std::time::Duration;
+
 use crate::catalog::CatalogError;
 use crate::catalog::descriptor::Descriptor;
-use crate::segment::scan::{Found, Tail};
+use crate::segment::Geometry;
+use crate::segment::scan::{self, Evidence, Found, ScanError, Tail};
+use crate::storage::Storage;
+
+/// Segments that were complete so long before the last one was changed have been written back: operating systems do it
+/// within a minute.
+const WRITTEN_BACK: Duration = Duration::from_secs(600);
+
+/// Returns the conversion of errors of a scan for a recording's end.
+pub(super) fn unknown_end(recording: i64) -> impl Fn(ScanError) -> CatalogError {
+    move |error| CatalogError::Recovery { recording, reason: error.to_string() }
+}
 
 /// Decides about a doubtful frame by the position that the recording had when the archive was killed, if that is known. A
 /// position that includes the frame was stored after all of it was written; one that does not was never announced.
@@ -34,9 +48,75 @@ pub(super) fn check_tail(descriptor: &Descriptor, found: &Found) -> Result<(), C
     Err(CatalogError::Recovery { recording, reason })
 }
 
+/// Refuses a recording that has a gap in a segment before its last one. Without syncs, the operating system writes pages
+/// in any order, and its failure loses any of them.
+///
+/// Reads what was recorded in the last minutes.
+pub(super) fn check_earlier(
+    storage: &dyn Storage,
+    geometry: &Geometry,
+    last: &Found,
+    evidence: Evidence,
+) -> Result<(), CatalogError> {
+    let recording = geometry.recording_id;
+    let look = |error| CatalogError::io("look for a segment")(error);
+    let Some(last) = last.segment else { return Ok(()) };
+    let last_change = storage.modified(&geometry.name(last)).map_err(look)?;
+    let mut end = last;
+    while end > geometry.first_base() {
+        let base = end - i64::from(geometry.segment_length);
+        let name = geometry.name(base);
+        let gap = |reason: &dyn fmt::Display| CatalogError::Gap {
+            recording,
+            reason: format!("{name}: {reason}"),
+        };
+        let change = storage.modified(&name).map_err(|error| gap(&error))?;
+        if last_change.duration_since(change).is_ok_and(|age| age > WRITTEN_BACK) {
+            return Ok(());
+        }
+        let found = scan::find_end(storage, geometry, Some(base), evidence)
+            .map_err(unknown_end(recording))?;
+        if found.end < end {
+            return Err(gap(&format!("position {}: {}", found.end, found.tail)));
+        }
+        end = base;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::segment::sample::{self, GEOMETRY};
+    use crate::storage::StorageFile;
+    use crate::storage::faulty::FaultyStorage;
+
+    #[test]
+    fn gap_before_the_last_segment_is_refused() {
+        let term = GEOMETRY.term_length;
+        let geometry = Geometry { segment_length: term, ..GEOMETRY };
+        let storage = FaultyStorage::default();
+        for (base, term_id) in [(0, 7), (i64::from(term), 8), (2 * i64::from(term), 9)] {
+            let mut file = storage.create(&geometry.name(base), term as u64).expect("a file");
+            file.write_all_at(&sample::padding(term as usize, term_id, 0), 0).expect("a write");
+        }
+        let last = Found { end: 0, segment: Some(2 * i64::from(term)), tail: Tail::Clean };
+        let check = || check_earlier(&storage, &geometry, &last, Evidence::default());
+        check().expect("whole segments");
+        let cut = |file: &mut dyn StorageFile| {
+            file.set_length(0).and_then(|()| file.set_length(term as u64)).expect("a hole");
+        };
+        cut(&mut *storage.open("3-0.rec").expect("the file"));
+        let text = check().expect_err("a gap").to_string();
+        assert!(
+            text.contains("recording 3 lacks") && text.contains("3-0.rec: position 0"),
+            "{text}"
+        );
+        assert!(text.contains("`rusteron archive mark-invalid`"), "{text}");
+        storage.remove("3-65536.rec").expect("removed");
+        let text = check().expect_err("a gap").to_string();
+        assert!(text.contains("3-65536.rec: entity not found"), "{text}");
+    }
 
     #[test]
     fn position_decides_about_doubtful_frame() {

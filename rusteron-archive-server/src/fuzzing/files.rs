@@ -14,7 +14,7 @@ use crate::segment::Geometry;
 use crate::segment::block::BlockCheck;
 use crate::segment::checksum::Checksum;
 use crate::segment::frame::FrameCheck;
-use crate::segment::scan::{self, Tail};
+use crate::segment::scan::{self, Evidence, Tail};
 use crate::storage::faulty::FaultyStorage;
 use crate::storage::{Storage, SyncLevel};
 
@@ -51,6 +51,7 @@ pub fn catalog(bytes: &[u8]) {
     let settings = CatalogSettings {
         capacity: 256,
         sync_level: SyncLevel::None,
+        file_sync_level: SyncLevel::None,
         checksum: CHECKSUMS[usize::from(choice) % 3],
         now_ms: 9,
         positions: HashMap::new(),
@@ -120,7 +121,8 @@ pub fn segment(bytes: &[u8]) {
     let storage = FaultyStorage::default();
     add_file(&storage, &geometry.name(base), content);
     let checksum = CHECKSUMS[usize::from(choice) % 3];
-    let find = || scan::find_end(&storage, &geometry, Some(base), checksum).expect("an end");
+    let evidence = Evidence { checksum, position: None };
+    let find = || scan::find_end(&storage, &geometry, Some(base), evidence).expect("an end");
     let found = find();
     assert!(found.end >= geometry.start_position);
     if matches!(found.tail, Tail::Clean | Tail::Torn) {

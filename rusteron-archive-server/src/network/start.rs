@@ -172,6 +172,7 @@ fn open_catalog(
     let settings = CatalogSettings {
         capacity: settings.catalog_capacity(),
         sync_level: sync_level(settings.catalog_file_sync_level()),
+        file_sync_level: sync_level(settings.file_sync_level()),
         checksum: settings.record_checksum(),
         now_ms: i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX),
         positions,

@@ -33,6 +33,7 @@ fn three_recordings(checksum: Checksum) -> FaultyStorage {
     let settings = CatalogSettings {
         capacity: 4096,
         sync_level: SyncLevel::None,
+        file_sync_level: SyncLevel::None,
         checksum: Some(checksum),
         now_ms: 9,
         positions: HashMap::new(),

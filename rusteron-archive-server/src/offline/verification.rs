@@ -6,7 +6,7 @@ use crate::catalog::{EntryOffset, RecordingEntry, RecordingState, recovery};
 use crate::offline::ArchiveFiles;
 use crate::segment::Geometry;
 use crate::segment::checksum::Checksum;
-use crate::segment::scan::{self, Found, ScanError, Tail};
+use crate::segment::scan::{self, Evidence, Found, ScanError, Tail};
 
 /// How a recording is verified.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -157,12 +157,15 @@ impl Verification {
     ) {
         let (storage, bases) = (&*files.storage, files.bases(entry.recording_id));
         let highest = bases.last().copied();
-        let found = match scan::find_end(storage, geometry, highest, options.checksum) {
+        let evidence = Evidence {
+            checksum: options.checksum,
+            position: files.killed_positions.get(&entry.recording_id).copied(),
+        };
+        let found = match scan::find_end(storage, geometry, highest, evidence) {
             Ok(found) => found,
             Err(error) => return self.find_error(geometry, highest, &error),
         };
-        let found =
-            recovery::decide(found, files.killed_positions.get(&entry.recording_id).copied());
+        let found = recovery::decide(found, evidence.position);
         let found = match (found.tail, options.last_fragment) {
             (Tail::Doubtful { .. }, Some(LastFragment::Truncate)) => {
                 Found { tail: Tail::Torn, ..found }

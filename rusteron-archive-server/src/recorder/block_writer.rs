@@ -68,6 +68,8 @@ impl BlockWriter {
         let mut file = self.storage.open(name)?;
         file.set_length(offset)?;
         file.set_length(length)?;
+        // Otherwise a power cut could bring old pages back behind new ones.
+        file.sync(self.sync_level)?;
         self.sync_dir()?;
         Ok(file)
     }

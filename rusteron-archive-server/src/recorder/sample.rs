@@ -6,9 +6,14 @@ use rusteron_test_support::Random;
 use crate::conductor::effect::{Progress, StartRecording};
 use crate::recorder::recording::BlockSource;
 use crate::segment::{Geometry, frame, sample};
+use crate::storage::PAGE_LENGTH;
 
 /// The shortest.
 pub(crate) const MTU: usize = 1408;
+/// A frame of this length lies on five pages at most.
+pub(crate) const MTU_OF_PAGES: usize = 4 * PAGE_LENGTH;
+/// Of padding within a term.
+const PADDING_LENGTH: usize = 480;
 
 /// Frames of a stream from a position on, as a log buffer has them.
 #[derive(Debug, Clone)]
@@ -29,28 +34,75 @@ impl Stream {
         position: i64,
         length: usize,
     ) -> Self {
-        let mut bytes = Vec::new();
-        while bytes.len() < length {
-            let position = position + bytes.len() as i64;
-            let term_offset = geometry.term_offset(position);
-            let term_id = geometry.term_id(position);
-            let rest_of_term = geometry.term_length as usize - term_offset;
+        Self::of_messages(geometry, position, length, &mut |_| {
             let payload_length = match random.below(4) {
                 0 => random.below(5),
                 1 => random.below(200),
                 2 => random.below(MTU - HEADER_LENGTH),
                 _ => MTU - HEADER_LENGTH,
             };
-            let end = bytes.len() + align(HEADER_LENGTH + payload_length).min(rest_of_term);
-            if align(HEADER_LENGTH + payload_length) > rest_of_term || random.percent(2) {
-                bytes.extend(sample::padding(end - bytes.len(), term_id, term_offset));
-                bytes.resize(end, 0);
-            } else {
-                let payload = vec![random.next() as u8; payload_length];
-                bytes.extend(sample::data(&payload, term_id, term_offset));
+            let is_padding = random.percent(2);
+            let payload = vec![random.next() as u8; payload_length];
+            (!is_padding).then_some(payload)
+        })
+    }
+
+    /// Makes messages that crashes of a file system's pages are hard on, until there are `length`
+    /// bytes: of several pages, up to the end of a page, and full of zeros.
+    pub(crate) fn across_pages(
+        random: &mut Random,
+        geometry: Geometry,
+        position: i64,
+        length: usize,
+    ) -> Self {
+        Self::of_messages(geometry, position, length, &mut |term_offset| {
+            let rest_of_page = PAGE_LENGTH - term_offset % PAGE_LENGTH;
+            let frame_length = match random.below(6) {
+                0 => HEADER_LENGTH + random.below(200),
+                1 => HEADER_LENGTH + random.below(PAGE_LENGTH),
+                2 => rest_of_page,
+                3 => rest_of_page + PAGE_LENGTH * random.below(3),
+                _ => rest_of_page + random.below(MTU_OF_PAGES - PAGE_LENGTH),
+            };
+            let value = if random.percent(30) { 0 } else { random.next() as u8 | 1 };
+            let is_padding = random.percent(2);
+            (!is_padding).then(|| [value].repeat(frame_length - HEADER_LENGTH))
+        })
+    }
+
+    /// Makes frames of the payloads that `next` returns for offsets in a term, and padding for `None`.
+    fn of_messages(
+        geometry: Geometry,
+        position: i64,
+        length: usize,
+        next: &mut dyn FnMut(usize) -> Option<Vec<u8>>,
+    ) -> Self {
+        let mut bytes = Vec::new();
+        while bytes.len() < length {
+            let position = position + bytes.len() as i64;
+            let term_offset = geometry.term_offset(position);
+            let term_id = geometry.term_id(position);
+            let rest_of_term = geometry.term_length as usize - term_offset;
+            let payload = next(term_offset);
+            let frame_length =
+                align(HEADER_LENGTH + payload.as_ref().map_or(PADDING_LENGTH, Vec::len));
+            match payload.filter(|_| frame_length <= rest_of_term) {
+                Some(payload) => bytes.extend(sample::data(&payload, term_id, term_offset)),
+                None => {
+                    let end = bytes.len() + frame_length.min(rest_of_term);
+                    bytes.extend(sample::padding(end - bytes.len(), term_id, term_offset));
+                    bytes.resize(end, 0);
+                }
             }
         }
         Self { geometry, position, bytes }
+    }
+
+    /// Lets another stream follow from one of its positions on.
+    pub(crate) fn replace_from(&mut self, next: &Self) {
+        self.bytes.truncate((next.position - self.position) as usize);
+        assert_eq!(self.end(), next.position);
+        self.bytes.extend(&next.bytes);
     }
 
     pub(crate) fn end(&self) -> i64 {

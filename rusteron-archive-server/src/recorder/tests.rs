@@ -12,7 +12,7 @@ use crate::recorder::BlockWriter;
 use crate::recorder::recording::{BlockSource, Recording};
 use crate::recorder::sample::{MTU, Stream, StreamSource};
 use crate::segment::checksum::Checksum;
-use crate::segment::scan::{self, Tail};
+use crate::segment::scan::{self, Evidence, Tail};
 use crate::segment::{Geometry, frame, sample};
 use crate::storage::faulty::{Change, FaultyStorage};
 use crate::storage::{Storage, SyncLevel};
@@ -183,6 +183,27 @@ fn syncs_come_before_the_position() {
     }
 }
 
+/// Otherwise a power cut could bring back old frames behind new ones.
+#[test]
+fn extension_syncs_what_it_clears() {
+    let storage = FaultyStorage::default();
+    let stream = random_stream(&mut Random::new(14), sample::GEOMETRY, 10_000);
+    record_all(&storage, &stream);
+    let (cleared, start) = (storage.log().len(), stream.from(stream.end()).start_recording());
+    let mut recording = Recording::new(&start, FILE_IO_MAX);
+    recording.write_block(None, &mut writer(&storage, SyncLevel::Data));
+    let offset = sample::GEOMETRY.offset(stream.end());
+    assert_eq!(
+        storage.log()[cleared..],
+        [
+            Change::SetLength { file: 0, length: offset },
+            Change::SetLength { file: 0, length: sample::GEOMETRY.segment_length as u64 },
+            Change::Sync { file: 0, level: SyncLevel::Data },
+            Change::SyncDir,
+        ]
+    );
+}
+
 /// A block counts after its sync, and one whose sync fails does not.
 #[test]
 fn position_waits_for_the_sync() {
@@ -343,7 +364,7 @@ fn assert_recoverable(
             let crashed = crash(&storage, changes);
             let highest = scan::highest_segments(crashed.names().unwrap());
             let highest = highest.get(&geometry.recording_id).copied();
-            let found = scan::find_end(&crashed, &geometry, highest, None).unwrap();
+            let found = scan::find_end(&crashed, &geometry, highest, Evidence::default()).unwrap();
             let end = match found.tail {
                 // The operator decides, or the position that was announced.
                 Tail::Doubtful { end } => end,

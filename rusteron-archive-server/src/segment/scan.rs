@@ -10,6 +10,7 @@ use crate::storage::{PAGE_LENGTH, Storage, StorageFile, SyncLevel};
 
 /// The most bytes of one read. More than the longest data frame, so that memory stays bounded whatever lengths say.
 const CHUNK_LENGTH: u64 = 256 << 10;
+const PAGE: u64 = PAGE_LENGTH as u64;
 
 /// The end of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,14 +23,24 @@ pub(crate) struct Found {
     pub(crate) tail: Tail,
 }
 
+/// What tells, beside the segment, whether a frame is whole.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Evidence {
+    /// The checksum that stands in frames. Frames without it may be of an archive with other settings.
+    pub(crate) checksum: Option<Checksum>,
+    /// The position that the recording had when its process was killed, if the operating system has survived that: all
+    /// writes before this position are in the file.
+    pub(crate) position: Option<i64>,
+}
+
 /// What a segment has behind the end of its recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tail {
     /// No frame: a length that is zero or negative, or the end of the file.
     Clean,
-    /// A frame of which a part has never been written. Its block's write had not returned, so no position covered it.
+    /// A frame of which a part has never been written. Its block's write or sync had not returned, so no position covered it.
     Torn,
-    /// A frame that has a page of zeros at its end or in the middle. Either a crash took that page, or the publisher sent
+    /// A frame that has a page of zeros at its end or in the middle, be it the last one or not. Either a crash took that page, or the publisher sent
     /// zeros and the frame is whole; nothing in the file tells which. Java's archive refuses to start then.
     Doubtful {
         /// The recording's end if the frame is whole.
@@ -97,7 +108,7 @@ pub(crate) fn find_end(
     storage: &dyn Storage,
     geometry: &Geometry,
     highest: Option<i64>,
-    checksum: Option<Checksum>,
+    evidence: Evidence,
 ) -> Result<Found, ScanError> {
     geometry.check().map_err(ScanError::Geometry)?;
     let (start, first) = (geometry.start_position, geometry.first_base());
@@ -109,7 +120,7 @@ pub(crate) fn find_end(
     if geometry.base(base) != base || base > i64::MAX - 2 * i64::from(geometry.segment_length) {
         return Err(ScanError::Misplaced { name });
     }
-    let found = Scan::new(storage, geometry, base, &name).and_then(|mut scan| scan.run(checksum));
+    let found = Scan::new(storage, geometry, base, &name).and_then(|mut scan| scan.run(evidence));
     found.map_err(|error| ScanError::Io { name, error })
 }
 
@@ -183,23 +194,37 @@ impl<'a> Scan<'a> {
         Ok(Self { geometry, base, file, file_length, limit, chunk: Vec::new(), chunk_start: 0 })
     }
 
-    fn run(&mut self, checksum: Option<Checksum>) -> io::Result<Found> {
+    fn run(&mut self, evidence: Evidence) -> io::Result<Found> {
         let mut position = self.base.max(self.geometry.start_position);
         let mut last = None;
+        // The first frame before the last one that has a page of zeros, which is not a hole.
+        let mut suspect = None;
         let mut tail = loop {
-            match self.frame(position)? {
-                Ok(frame) => {
-                    last = Some((position, frame));
-                    position += frame.aligned_length() as i64;
-                }
+            let frame = match self.frame(position)? {
+                Ok(frame) => frame,
                 Err(FrameFault::Missing) => break Tail::Clean,
                 Err(fault) => break Tail::Damaged(fault),
+            };
+            if let Some((begin, before)) = last.filter(|_| evidence.position.is_none()) {
+                match self.judge(begin, before, evidence, true)? {
+                    Tail::Clean => {}
+                    Tail::Torn => break Tail::Clean,
+                    _ => suspect = suspect.or(Some(begin)),
+                }
             }
+            last = Some((position, frame));
+            position += frame.aligned_length() as i64;
         };
+        let end = position;
         if let Some((begin, frame)) = last {
-            match self.judge(begin, frame, checksum)? {
+            match self.judge(begin, frame, evidence, false)? {
                 Tail::Clean => {}
                 doubt => (position, tail) = (begin, doubt),
+            }
+        }
+        if let Some(begin) = suspect {
+            if tail != Tail::Torn && !self.tells_holes_at(self.offset(end))? {
+                (position, tail) = (begin, Tail::Doubtful { end });
             }
         }
         Ok(Found { end: position, segment: Some(self.base), tail })
@@ -238,8 +263,7 @@ impl<'a> Scan<'a> {
         let Some(checksum) = checksum.filter(|_| frame.kind == FrameKind::Data) else {
             return Ok(None);
         };
-        self.load(offset, frame.aligned_length())?;
-        Ok(match self.chunk_at(offset, frame.aligned_length()) {
+        Ok(match self.bytes(offset, frame.aligned_length())? {
             Some(bytes) => checksum_fault(bytes, checksum),
             None => Some(FrameFault::Incomplete),
         })
@@ -255,74 +279,93 @@ impl<'a> Scan<'a> {
         Ok(self.geometry.frame_check().check(&header, term_id, term_offset))
     }
 
-    /// Judges the last frame. Pages of a block reach the file in order if the process is killed, and in any order or not at
-    /// all if power fails, so the header says nothing of the pages behind its own.
+    /// Judges a frame that a valid header follows, or the last one. Pages of a block reach the file in order if the process
+    /// is killed, and in any order or not at all if power fails, so a header says nothing of other pages than its own.
     fn judge(
         &mut self,
         position: i64,
         frame: Frame,
-        checksum: Option<Checksum>,
+        evidence: Evidence,
+        is_followed: bool,
     ) -> io::Result<Tail> {
-        const PAGE: u64 = PAGE_LENGTH as u64;
         if frame.kind == FrameKind::Padding {
             // Only its header is ever written.
             return Ok(Tail::Clean);
         }
         let offset = self.offset(position);
-        let end = offset + frame.aligned_length() as u64;
+        let length = frame.aligned_length();
+        let end = offset + length as u64;
         if end > self.limit {
             return Ok(Tail::Torn);
         }
+        let end_position = position + length as i64;
+        let is_known = evidence.position.is_some_and(|position| position >= end_position);
         let next_page = (offset / PAGE + 1) * PAGE;
-        if next_page >= end {
+        // The page of the next header is there.
+        let unsure_end = if is_followed { end / PAGE * PAGE } else { end };
+        if is_known || next_page >= unsure_end {
             return Ok(Tail::Clean);
         }
-        let mut bytes = vec![0; frame.aligned_length()];
-        if self.file.read_at(&mut bytes, offset)? < bytes.len() {
-            return Ok(Tail::Torn);
-        }
-        if checksum.is_some_and(|checksum| checksum_fault(&bytes, checksum).is_none()) {
+        let Some(bytes) = self.bytes(offset, length)? else { return Ok(Tail::Torn) };
+        if evidence.checksum.is_some_and(|checksum| checksum_fault(bytes, checksum).is_none()) {
             return Ok(Tail::Clean);
         }
         let is_empty = |page: &[u8]| page.iter().all(|&byte| byte == 0);
-        if !bytes[(next_page - offset) as usize..].chunks(PAGE_LENGTH).any(is_empty) {
+        let unsure = &bytes[(next_page - offset) as usize..(unsure_end - offset) as usize];
+        if !unsure.chunks(PAGE_LENGTH).any(is_empty) {
             return Ok(Tail::Clean);
         }
-        // A page that was never written is a hole in the file. That it was written is certain only if the file system tells
-        // holes as small as a page, which shows if one begins right behind the frame.
-        let hole = self.file.first_hole(offset)?;
-        Ok(if hole < end {
+        // A page that was never written is a hole in the file.
+        Ok(if self.file.first_hole(offset)? < unsure_end {
             Tail::Torn
-        } else if hole <= end.next_multiple_of(PAGE) && hole < self.file_length {
+        } else if !is_followed && self.tells_holes_at(end)? {
             Tail::Clean
         } else {
-            Tail::Doubtful { end: position + frame.aligned_length() as i64 }
+            Tail::Doubtful { end: end_position }
         })
+    }
+
+    /// Tells whether it is certain that the file system tells holes as small as a page: if a hole begins right behind the
+    /// last frame, which ends at `end`, or if one begins or ends at an odd page.
+    fn tells_holes_at(&self, end: u64) -> io::Result<bool> {
+        let hole = self.file.first_hole(end)?;
+        if hole <= end.next_multiple_of(PAGE) && hole < self.file_length {
+            return Ok(true);
+        }
+        if self.file.first_hole(0)? >= self.file_length {
+            return Ok(false);
+        }
+        let mut was_hole = false;
+        for offset in (0..self.file_length).step_by(PAGE_LENGTH) {
+            let is_hole = self.file.first_hole(offset)? == offset;
+            if is_hole != was_hole && offset / PAGE % 2 == 1 {
+                return Ok(true);
+            }
+            was_hole = is_hole;
+        }
+        Ok(false)
     }
 
     /// Returns the header at an offset, or `None` if the file ends before it does.
     fn header(&mut self, offset: u64) -> io::Result<Option<Header>> {
-        if offset + size_of::<Header>() as u64 > self.limit {
+        let bytes = self.bytes(offset, size_of::<Header>())?;
+        Ok(bytes.and_then(|bytes| bytes.first_chunk().copied()))
+    }
+
+    /// Returns bytes of the file, at most as many as a data frame has, or `None` if the file ends before them.
+    fn bytes(&mut self, offset: u64, length: usize) -> io::Result<Option<&[u8]>> {
+        let end = offset + length as u64;
+        if end > self.limit {
             return Ok(None);
         }
-        self.load(offset, size_of::<Header>())?;
-        Ok(self.chunk_at(offset, size_of::<Header>()).and_then(<[u8]>::first_chunk).copied())
-    }
-
-    /// Reads on if the chunk does not have these bytes.
-    fn load(&mut self, offset: u64, length: usize) -> io::Result<()> {
-        if self.chunk_at(offset, length).is_none() {
+        if offset < self.chunk_start || end > self.chunk_start + self.chunk.len() as u64 {
             self.chunk.resize(CHUNK_LENGTH.min(self.limit - offset) as usize, 0);
             self.chunk_start = offset;
-            let length = self.file.read_at(&mut self.chunk, offset)?;
-            self.chunk.truncate(length);
+            let read = self.file.read_at(&mut self.chunk, offset)?;
+            self.chunk.truncate(read);
         }
-        Ok(())
-    }
-
-    fn chunk_at(&self, offset: u64, length: usize) -> Option<&[u8]> {
-        let start = usize::try_from(offset.checked_sub(self.chunk_start)?).ok()?;
-        self.chunk.get(start..)?.get(..length)
+        let start = (offset - self.chunk_start) as usize;
+        Ok(self.chunk.get(start..).and_then(|rest| rest.get(..length)))
     }
 
     fn offset(&self, position: i64) -> u64 {

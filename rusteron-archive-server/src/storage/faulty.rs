@@ -1,7 +1,7 @@
 //! A storage in memory for tests: its changes are logged, can fail, and can be lost in part by a crash.
 //!
 //! A crash is no event here but a question to the log: [`after_kill`](FaultyStorage::after_kill) and
-//! [`after_power_cut`](FaultyStorage::after_power_cut) build what a later process finds if it happened behind a given change.
+//! [`power_cut`](FaultyStorage::power_cut) build what a later process finds if it happened behind a given change.
 //! So one run of a script serves every crash of it.
 
 use std::collections::BTreeMap;
@@ -9,8 +9,15 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use super::{PAGE_LENGTH, Storage, StorageFile, SyncLevel};
+
+#[cfg(test)]
+mod power_cut;
+
+#[cfg(test)]
+pub(crate) use power_cut::PowerCut;
 
 const PAGE: u64 = PAGE_LENGTH as u64;
 
@@ -43,6 +50,7 @@ struct State {
     is_stopped: bool,
     read_failure: Option<io::ErrorKind>,
     space: Option<u64>,
+    hides_holes: bool,
 }
 
 struct Fault {
@@ -58,11 +66,14 @@ struct Disk {
     files: Vec<Content>,
 }
 
+/// A page's bytes, which copies of a disk share.
+type Page = Arc<Vec<u8>>;
+
 #[derive(Clone, Default)]
 struct Content {
     length: u64,
     /// Pages by number. Those that are missing are holes.
-    pages: BTreeMap<u64, Vec<u8>>,
+    pages: BTreeMap<u64, Page>,
 }
 
 impl fmt::Debug for FaultyStorage {
@@ -90,6 +101,11 @@ impl FaultyStorage {
         self.state().log.clone()
     }
 
+    /// Returns the number of changes so far.
+    pub(crate) fn changes(&self) -> usize {
+        self.state().log.len()
+    }
+
     /// Lets one change fail without effect, after `changes` others.
     pub(crate) fn fail_after(&self, changes: usize, error: io::ErrorKind) {
         self.state().fault = Some(Fault { changes, error: Some(error) });
@@ -108,6 +124,11 @@ impl FaultyStorage {
     /// Limits the bytes in pages of all files. Without a limit, space is endless.
     pub(crate) fn limit_space(&self, bytes: Option<u64>) {
         self.state().space = bytes;
+    }
+
+    /// Behaves as a file system that does not tell holes.
+    pub(crate) fn hide_holes(&self) {
+        self.state().hides_holes = true;
     }
 
     /// Returns a file's whole content.
@@ -133,100 +154,23 @@ impl FaultyStorage {
         Self::from_disk(disk)
     }
 
-    /// Returns what is there if power fails behind the first `changes` changes of the log: what was synced, and of the rest as
-    /// much as `survivors` says.
-    ///
-    /// `survivors` gets the number of unsynced changes of a thing, and returns how many of them reached the disk, oldest
-    /// first. It is asked once for all names, and for each file for its length and for each page that was changed, as all
-    /// of these reach the disk independently.
+    /// Returns what can be there if power fails behind the first `changes` changes of the log: what was synced, and any part of
+    /// the rest.
+    #[cfg(test)]
+    pub(crate) fn power_cut(&self, changes: usize) -> PowerCut {
+        let state = self.state();
+        PowerCut::new(&state.initial, &state.log[..changes])
+    }
+
+    /// Returns what is there after a power cut if `survivors` says how much of the rest survives: see
+    /// [`PowerCut::survive`].
+    #[cfg(test)]
     pub(crate) fn after_power_cut(
         &self,
         changes: usize,
         survivors: &mut dyn FnMut(usize) -> usize,
     ) -> Self {
-        let state = self.state();
-        let mut names = state.initial.names.clone();
-        let mut unsynced_names = Vec::new();
-        let mut files: Vec<CachedFile<'_>> =
-            state.initial.files.iter().cloned().map(CachedFile::new).collect();
-        for change in &state.log[..changes] {
-            match change {
-                Change::Create { file, .. } => {
-                    files.push(CachedFile::new(Content::default()));
-                    files[*file].unsynced.push(change);
-                    unsynced_names.push(change);
-                }
-                Change::Write { file, .. } | Change::SetLength { file, .. } => {
-                    files[*file].unsynced.push(change);
-                }
-                // Both levels write everything that reading needs, lengths included.
-                Change::Sync { file, level } if *level != SyncLevel::None => files[*file].sync(),
-                Change::Sync { .. } => {}
-                Change::Rename { .. } | Change::Remove { .. } => unsynced_names.push(change),
-                Change::SyncDir => {
-                    unsynced_names.drain(..).for_each(|change| rename(&mut names, change));
-                }
-            }
-        }
-        let kept = survivors(unsynced_names.len());
-        unsynced_names.into_iter().take(kept).for_each(|change| rename(&mut names, change));
-        let files = files.into_iter().map(|file| file.survive(survivors)).collect();
-        Self::from_disk(Disk { names, files })
-    }
-}
-
-/// A file of which a power cut loses what was not synced.
-struct CachedFile<'a> {
-    durable: Content,
-    unsynced: Vec<&'a Change>,
-}
-
-impl CachedFile<'_> {
-    fn new(durable: Content) -> Self {
-        Self { durable, unsynced: Vec::new() }
-    }
-
-    fn sync(&mut self) {
-        for change in self.unsynced.drain(..) {
-            self.durable.apply(change);
-        }
-    }
-
-    fn survive(self, survivors: &mut dyn FnMut(usize) -> usize) -> Content {
-        // The states of the length and of each page, from the durable one to the last.
-        let mut lengths = vec![self.durable.length];
-        let mut pages: BTreeMap<u64, Vec<Option<Vec<u8>>>> = BTreeMap::new();
-        let mut cached = self.durable.clone();
-        for change in self.unsynced {
-            let touched: Vec<u64> = match change {
-                Change::Write { offset, bytes, .. } => {
-                    pages_of(*offset, bytes.len()).map(|(number, _)| number).collect()
-                }
-                Change::Create { length, .. } | Change::SetLength { length, .. } => {
-                    cached.pages.range(length / PAGE..).map(|(&number, _)| number).collect()
-                }
-                _ => Vec::new(),
-            };
-            cached.apply(change);
-            if lengths.last() != Some(&cached.length) {
-                lengths.push(cached.length);
-            }
-            for number in touched {
-                let durable = || vec![self.durable.pages.get(&number).cloned()];
-                let states = pages.entry(number).or_insert_with(durable);
-                states.push(cached.pages.get(&number).cloned());
-            }
-        }
-        let mut content = self.durable;
-        for (number, mut states) in pages {
-            let kept = survivors(states.len() - 1);
-            match states.swap_remove(kept) {
-                Some(page) => content.pages.insert(number, page),
-                None => content.pages.remove(&number),
-            };
-        }
-        content.set_length(lengths[survivors(lengths.len() - 1)]);
-        content
+        self.power_cut(changes).survive(survivors)
     }
 }
 
@@ -337,9 +281,9 @@ impl Content {
 
     fn write(&mut self, bytes: &[u8], offset: u64) {
         for (number, part) in pages_of(offset, bytes.len()) {
-            let page = self.pages.entry(number).or_insert_with(|| vec![0; PAGE_LENGTH]);
+            let page = self.pages.entry(number).or_insert_with(|| Arc::new(vec![0; PAGE_LENGTH]));
             let start = (offset + part.start as u64 - number * PAGE) as usize;
-            page[start..][..part.len()].copy_from_slice(&bytes[part]);
+            Arc::make_mut(page)[start..][..part.len()].copy_from_slice(&bytes[part]);
         }
         self.length = self.length.max(offset + bytes.len() as u64);
     }
@@ -348,7 +292,7 @@ impl Content {
         self.length = length;
         self.pages.retain(|number, _| number * PAGE < length);
         if let Some(page) = self.pages.get_mut(&(length / PAGE)) {
-            page[(length % PAGE) as usize..].fill(0);
+            Arc::make_mut(page)[(length % PAGE) as usize..].fill(0);
         }
     }
 
@@ -401,6 +345,12 @@ impl Storage for FaultyStorage {
         let state = self.state();
         state.check_running()?;
         Ok(state.disk.file(name).map(|content| content.length))
+    }
+
+    /// No time passes.
+    fn modified(&self, name: &str) -> io::Result<SystemTime> {
+        let known = self.length(name)?.map(|_| SystemTime::UNIX_EPOCH);
+        known.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn names(&self) -> io::Result<Vec<String>> {
@@ -471,6 +421,9 @@ impl StorageFile for FaultyFile {
         let state = self.storage.state();
         state.check_running()?;
         let content = &state.disk.files[self.file];
+        if state.hides_holes {
+            return Ok(content.length);
+        }
         let mut hole = offset;
         while content.pages.contains_key(&(hole / PAGE)) {
             hole = (hole / PAGE + 1) * PAGE;

@@ -3,8 +3,13 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::{Storage, StorageFile, SyncLevel};
+
+/// `ZFS_SUPER_MAGIC`.
+#[cfg(target_os = "linux")]
+const ZFS_MAGIC: rustix::fs::FsWord = 0x2fc1_2fc1;
 
 /// A directory of the file system.
 #[derive(Debug)]
@@ -60,6 +65,10 @@ impl Storage for Directory {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    fn modified(&self, name: &str) -> io::Result<SystemTime> {
+        fs::metadata(self.path.join(name))?.modified()
     }
 
     fn names(&self) -> io::Result<Vec<String>> {
@@ -168,6 +177,10 @@ impl StorageFile for File {
     #[cfg(target_os = "linux")]
     fn first_hole(&self, offset: u64) -> io::Result<u64> {
         let length = StorageFile::length(self)?;
+        // With compression, ZFS makes holes of zeros that were written.
+        if rustix::fs::fstatfs(self)?.f_type == ZFS_MAGIC {
+            return Ok(length);
+        }
         // Moves the file's own offset, which positional reads and writes do not use.
         match rustix::fs::seek(self, rustix::fs::SeekFrom::Hole(offset)) {
             Ok(hole) => Ok(hole),

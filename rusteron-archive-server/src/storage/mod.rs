@@ -1,5 +1,6 @@
 //! The files of an archive's directory, behind a trait: a test can stop, fail or lose any operation.
 
+use std::time::SystemTime;
 use std::{fmt, io};
 
 mod files;
@@ -26,6 +27,9 @@ pub(crate) trait Storage: Send + Sync + fmt::Debug {
 
     /// Returns a file's length in bytes, or `None` if there is no file of that name.
     fn length(&self, name: &str) -> io::Result<Option<u64>>;
+
+    /// Returns when a file was changed last.
+    fn modified(&self, name: &str) -> io::Result<SystemTime>;
 
     /// Returns the names of all files, in no particular order.
     fn names(&self) -> io::Result<Vec<String>>;

@@ -276,6 +276,7 @@ impl Harness {
         let settings = CatalogSettings {
             capacity: 64 * 1024,
             sync_level: SyncLevel::None,
+            file_sync_level: SyncLevel::None,
             checksum: None,
             now_ms: 0,
             positions: HashMap::new(),

@@ -84,7 +84,7 @@ fn find(storage: &FaultyStorage, geometry: &Geometry) -> Found {
 fn find_with(storage: &FaultyStorage, geometry: &Geometry, checksum: Option<Checksum>) -> Found {
     let highest = highest_segments(storage.names().unwrap());
     let highest = highest.get(&geometry.recording_id).copied();
-    find_end(storage, geometry, highest, checksum).unwrap()
+    find_end(storage, geometry, highest, Evidence { checksum, position: None }).unwrap()
 }
 
 fn clean(end: i64) -> Found {
@@ -210,6 +210,54 @@ fn torn_frame_is_cut_off() {
     assert_eq!(find(&recording_with_lost_pages(1, 3), &GEOMETRY), clean(end + whole));
 }
 
+/// Power fails while a block of several frames is written, and a page in the middle is lost.
+#[test]
+fn torn_frame_before_whole_ones_is_cut_off() {
+    let storage = FaultyStorage::default();
+    let mut writer = Writer::new(&storage, GEOMETRY);
+    (0..3).for_each(|_| writer.message(&[1; 3 * PAGE_LENGTH]));
+    let mut frames = storage.content(NAME).unwrap();
+    frames.truncate(writer.position as usize);
+    let end = (writer.position / 3, writer.position);
+    for lost in 0..frames.len().div_ceil(PAGE_LENGTH) {
+        let storage = FaultyStorage::default();
+        let mut file = storage.create(NAME, SEGMENT as u64).unwrap();
+        for (number, page) in frames.chunks(PAGE_LENGTH).enumerate() {
+            if number != lost {
+                file.write_all_at(page, (number * PAGE_LENGTH) as u64).unwrap();
+            }
+        }
+        let found = find(&storage, &GEOMETRY);
+        let whole = lost as i64 * PAGE / end.0 * end.0;
+        assert_eq!(found.end, whole, "{lost}: {found:?}");
+        repair(&storage, &GEOMETRY, &found, SyncLevel::Data).unwrap();
+        assert_eq!(find(&storage, &GEOMETRY).end, whole);
+    }
+    assert_eq!(find(&storage, &GEOMETRY), clean(end.1));
+}
+
+#[test]
+fn zeros_before_the_last_frame_are_whole_where_holes_are_told() {
+    let storage = FaultyStorage::default();
+    let mut writer = Writer::new(&storage, GEOMETRY);
+    writer.message(&[0; 3 * PAGE_LENGTH]);
+    writer.message(&[1; 40]);
+    let end = writer.position;
+    assert_eq!(find(&storage, &GEOMETRY), clean(end));
+    // Pages of a block whose other pages are lost.
+    let mut file = storage.open(NAME).unwrap();
+    file.write_all_at(&[1; 2 * PAGE_LENGTH], 4 * PAGE as u64).unwrap();
+    assert_eq!(find(&storage, &GEOMETRY), Found { tail: Tail::Doubtful { end }, ..clean(0) });
+    file.write_all_at(&[1; PAGE_LENGTH], 6 * PAGE as u64).unwrap();
+    assert_eq!(find(&storage, &GEOMETRY), clean(end));
+
+    storage.hide_holes();
+    assert_eq!(find(&storage, &GEOMETRY), Found { tail: Tail::Doubtful { end }, ..clean(0) });
+    // A killed process has written its pages in order.
+    let evidence = Evidence { checksum: None, position: Some(end) };
+    assert_eq!(find_end(&storage, &GEOMETRY, Some(0), evidence).unwrap(), clean(end));
+}
+
 #[test]
 fn page_of_zeros_that_was_written_is_whole() {
     let end = PAGE - 128;
@@ -282,13 +330,13 @@ fn damaged_frame_ends_the_recording() {
 fn wrong_names_and_geometry_are_errors() {
     let storage = FaultyStorage::default();
     for base in [TERM, SEGMENT + 32, i64::MAX, i64::MAX & !(SEGMENT - 1)] {
-        let error = find_end(&storage, &GEOMETRY, Some(base), None).unwrap_err();
+        let error = find_end(&storage, &GEOMETRY, Some(base), Evidence::default()).unwrap_err();
         assert!(matches!(error, ScanError::Misplaced { .. }), "{error}");
     }
-    let missing = find_end(&storage, &GEOMETRY, Some(0), None).unwrap_err();
+    let missing = find_end(&storage, &GEOMETRY, Some(0), Evidence::default()).unwrap_err();
     assert!(matches!(&missing, ScanError::Io { name, .. } if name == NAME), "{missing}");
     let geometry = Geometry { term_length: 0, ..GEOMETRY };
-    let error = find_end(&storage, &geometry, Some(0), None).unwrap_err();
+    let error = find_end(&storage, &geometry, Some(0), Evidence::default()).unwrap_err();
     assert!(matches!(error, ScanError::Geometry(_)), "{error}");
 }
 
@@ -297,7 +345,7 @@ fn failed_read_is_an_error() {
     let storage = FaultyStorage::default();
     Writer::new(&storage, GEOMETRY).message(&[1; 32]);
     storage.fail_reads(Some(io::ErrorKind::Other));
-    let error = find_end(&storage, &GEOMETRY, Some(0), None).unwrap_err();
+    let error = find_end(&storage, &GEOMETRY, Some(0), Evidence::default()).unwrap_err();
     assert!(matches!(error, ScanError::Io { .. }), "{error}");
 }
 
@@ -448,6 +496,6 @@ proptest! {
     ) {
         let geometry =
             Geometry { start_position, initial_term_id, term_length, segment_length, ..GEOMETRY };
-        let _ = find_end(&FaultyStorage::default(), &geometry, Some(highest), None);
+        let _ = find_end(&FaultyStorage::default(), &geometry, Some(highest), Evidence::default());
     }
 }
