@@ -151,6 +151,31 @@ impl<'a> Channel<'a> {
         self.parameters.push((key, Cow::Owned(value.to_string())));
     }
 
+    /// Sets a parameter that the channel does not have.
+    pub(crate) fn set_default(&mut self, key: &'a str, value: impl fmt::Display) {
+        if self.get(key).is_none() {
+            self.set(key, value);
+        }
+    }
+
+    /// Removes a parameter.
+    pub(crate) fn remove(&mut self, key: &str) {
+        self.retain(|known| known != key);
+    }
+
+    /// Removes all other parameters.
+    pub(crate) fn retain(&mut self, is_retained: impl Fn(&str) -> bool) {
+        self.parameters.retain(|(key, _)| is_retained(key));
+    }
+
+    /// Refuses a channel without a parameter.
+    pub(crate) fn require(&self, key: &str) -> Result<(), ChannelError> {
+        match self.get(key) {
+            Some(_) => Ok(()),
+            None => error(format!("{self}: has no {key}")),
+        }
+    }
+
     /// Tells whether answers are to come on the channel's `control-mode=response`.
     pub(crate) fn is_response(&self) -> bool {
         self.get("control-mode") == Some("response")
@@ -245,6 +270,21 @@ impl<'a> Channel<'a> {
             }
         }
         Ok(derived)
+    }
+}
+
+/// Writes all parameters, also those that the archive does not know.
+impl fmt::Display for Channel<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{SCHEME}{}", self.media)?;
+        let mut separator = '?';
+        for (index, (key, value)) in self.parameters.iter().enumerate() {
+            if !self.parameters[index + 1..].iter().any(|(later, _)| later == key) {
+                write!(f, "{separator}{key}={value}")?;
+                separator = '|';
+            }
+        }
+        Ok(())
     }
 }
 

@@ -38,8 +38,11 @@
 //! - `driver`: [`launch_embedded`](ArchiveServer::launch_embedded) and
 //!   [`launch_with_driver`](ArchiveServer::launch_with_driver), with a media driver in this process.
 //!
-//! # Requests that are refused
-//! It refuses requests to replicate a recording: the client gets an error with Aeron's code for a generic one (0).
+//! # Replication
+//! A request to replicate copies a recording of another archive, ours or Java's: into a new recording, or behind the end of an
+//! earlier copy. The copy can follow a recording in progress, end at a position, or merge into the live stream. The position
+//! counter of the copy (type 100) shows how far it is. If the other archive vanishes, the replication ends with an error and the
+//! signal `REPLICATE_END`, and the copy stops where it is; the next request goes on from there.
 //!
 //! # Files without a server
 //! The module [`offline`] describes, verifies and repairs the files of an archive that is not running; the program `rusteron` of
@@ -100,6 +103,7 @@ pub mod program;
 mod protocol;
 mod recorder;
 mod replayer;
+mod replication;
 mod segment;
 mod server;
 mod storage;

@@ -241,6 +241,6 @@ pub use rusteron_core::{
 };
 pub use subscription::{
     Action, FragmentAssembler, Header, Image, ImageFragmentAssembler, ImageInfo, Images, Messages,
-    Subscription, SubscriptionBuilder,
+    Subscription, SubscriptionBuilder, SubscriptionDestinations,
 };
 pub use tasks::{AgentEnded, PublicationAgent, SubscriptionAgent, TaskReceiver, TaskSender};

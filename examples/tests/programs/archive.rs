@@ -3,9 +3,7 @@
 use std::process::Command;
 
 use rusteron_archive::{ReplayLength, ReplayParams};
-use rusteron_test_support::archive::{
-    ArchiveProcess, ArchiveRequest, has_requests, record, replay_all,
-};
+use rusteron_test_support::archive::{ArchiveProcess, record, replay_all};
 use rusteron_test_support::{command, run, succeed};
 
 use crate::assert_in_order;
@@ -69,9 +67,6 @@ fn programs_use_archive_of_named_driver() {
 
 #[test]
 fn recording_is_replicated() {
-    if !has_requests(&[ArchiveRequest::Replicate]) {
-        return;
-    }
     let source = ArchiveProcess::launch();
     let copy = ArchiveProcess::launch();
     let archive = source.connect();

@@ -47,13 +47,47 @@ pub(crate) struct NewRecording<'a> {
     pub(crate) source_identity: &'a str,
 }
 
+impl<'a> NewRecording<'a> {
+    /// Returns the descriptor of a recording that ends where it starts, at no known time.
+    pub(super) fn descriptor(&self, id: i64) -> Descriptor {
+        Descriptor {
+            control_session_id: 0,
+            correlation_id: 0,
+            recording_id: id,
+            start_timestamp: NULL_TIMESTAMP,
+            stop_timestamp: NULL_TIMESTAMP,
+            start_position: self.start_position,
+            stop_position: self.start_position,
+            initial_term_id: self.initial_term_id,
+            segment_length: self.segment_length,
+            term_length: self.term_length,
+            mtu: self.mtu,
+            session_id: self.session_id,
+            stream_id: self.stream_id,
+        }
+    }
+
+    /// Checks what arithmetic on positions depends on, of a recording that another archive describes.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.descriptor(0).check()
+    }
+
+    pub(super) fn texts(&self) -> Texts<'a> {
+        Texts {
+            stripped_channel: self.stripped_channel.as_bytes(),
+            original_channel: self.original_channel.as_bytes(),
+            source_identity: self.source_identity.as_bytes(),
+        }
+    }
+}
+
 /// The recordings of an archive. An edit is in the file when its method returns, and durable as far as the settings ask
 /// for it. After a failed edit, the catalog is as before.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     pub(super) file: CatalogFile,
     pub(super) checksum: Option<Checksum>,
-    next_id: i64,
+    pub(super) next_id: i64,
     /// Valid recordings, by ascending id.
     pub(super) recordings: Vec<Recording>,
     /// A migration that neither succeeded nor could be undone. The next start finishes it.
@@ -142,28 +176,23 @@ impl Catalog {
 
     /// Adds an active recording, and returns its id.
     pub(crate) fn add(&mut self, new: NewRecording<'_>, now_ms: i64) -> Result<i64, CatalogError> {
-        let id = self.next_id;
         let descriptor = Descriptor {
-            control_session_id: 0,
-            correlation_id: 0,
-            recording_id: id,
             start_timestamp: now_ms,
             stop_timestamp: NULL_TIMESTAMP,
-            start_position: new.start_position,
             stop_position: NULL_POSITION,
-            initial_term_id: new.initial_term_id,
-            segment_length: new.segment_length,
-            term_length: new.term_length,
-            mtu: new.mtu,
-            session_id: new.session_id,
-            stream_id: new.stream_id,
+            ..new.descriptor(self.next_id)
         };
-        let texts = Texts {
-            stripped_channel: new.stripped_channel.as_bytes(),
-            original_channel: new.original_channel.as_bytes(),
-            source_identity: new.source_identity.as_bytes(),
-        };
-        let entry = descriptor.to_entry(&texts, 0, self.checksum);
+        self.append(descriptor, &new.texts())
+    }
+
+    /// Adds an entry with the next id, which it returns.
+    pub(super) fn append(
+        &mut self,
+        descriptor: Descriptor,
+        texts: &Texts<'_>,
+    ) -> Result<i64, CatalogError> {
+        let id = descriptor.recording_id;
+        let entry = descriptor.to_entry(texts, 0, self.checksum);
         self.file.reserve(entry.len())?;
         // Before the entry: Java refuses a catalog whose last entry has the next id. A failure behind this skips an id.
         self.set_last_id(id)?;
@@ -200,34 +229,6 @@ impl Catalog {
             descriptor.stop_position = NULL_POSITION;
             descriptor.session_id = session_id;
         })
-    }
-
-    /// Replaces the channels of a recording. Like Java's, its entry does not get shorter.
-    pub(crate) fn update_channel(
-        &mut self,
-        id: i64,
-        stripped_channel: &str,
-        original_channel: &str,
-    ) -> Result<(), CatalogError> {
-        let Recording { offset, descriptor } =
-            *self.recording(id).ok_or(CatalogError::UnknownRecording(id))?;
-        let old = self.file.entry(offset);
-        let texts = Texts {
-            stripped_channel: stripped_channel.as_bytes(),
-            original_channel: original_channel.as_bytes(),
-            source_identity: Texts::read(old).map_or(&[][..], |texts| texts.source_identity),
-        };
-        let new = descriptor.to_entry(&texts, old.len(), self.checksum);
-        let content = self.file.content();
-        let (length, behind) = (content.len(), &content[offset + old.len()..]);
-        let content = [&content[..offset], &new, behind].concat();
-        let replaced = self.file.replace(content);
-        // Also if the file was replaced and only the sync of its name failed.
-        let shift = self.file.content().len() - length;
-        for recording in self.recordings.iter_mut().filter(|behind| behind.offset > offset) {
-            recording.offset += shift;
-        }
-        replaced
     }
 
     /// Reads all entries, and returns the highest id, of entries that are not valid, too.

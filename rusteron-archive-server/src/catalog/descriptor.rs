@@ -120,7 +120,7 @@ impl Descriptor {
     }
 
     /// Checks what arithmetic on positions depends on.
-    fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<(), String> {
         let Self { recording_id: id, start_position: start, stop_position: stop, mtu, .. } = *self;
         if id < 0 {
             return Err(format!("recording id {id}: must not be negative"));

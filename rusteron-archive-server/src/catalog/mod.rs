@@ -1,6 +1,7 @@
 //! The catalog: what the archive knows of its recordings.
 
 mod catalog;
+mod copies;
 mod descriptor;
 mod edges;
 mod entries;

@@ -12,8 +12,9 @@ use crate::conductor::effect::{Clock, Effect, ImageId, Outside, SessionId};
 use crate::conductor::listing::Listings;
 use crate::conductor::recordings::{ActiveRecordings, unknown_recording};
 use crate::conductor::replays::Replays;
+use crate::conductor::replications::{ReplicationSettings, Replications};
 use crate::conductor::sessions::{Requester, Sessions};
-use crate::conductor::subscriptions::Subscriptions;
+use crate::conductor::subscriptions::{Extension, Subscriptions};
 use crate::conductor::tokens::Tokens;
 use crate::control::authentication::{Authenticator, Authorisation};
 use crate::control::request::{self, Command, Request, SessionRequest};
@@ -40,6 +41,7 @@ pub(crate) struct ConductorSettings {
     pub(crate) low_storage_space_threshold: u64,
     pub(crate) replay_linger_ns: i64,
     pub(crate) recording_events_enabled: bool,
+    pub(crate) replication: ReplicationSettings,
 }
 
 /// Decides what the archive does. It owns the catalog and the states of sessions, recordings and replays; what needs
@@ -54,6 +56,7 @@ pub(crate) struct Conductor {
     pub(super) subscriptions: Subscriptions,
     pub(super) recordings: ActiveRecordings,
     pub(super) replays: Replays,
+    pub(super) replications: Replications,
     tokens: Tokens,
     pub(super) deletions: Deletions,
     pub(super) listings: Listings,
@@ -61,7 +64,7 @@ pub(crate) struct Conductor {
     pub(super) mark_file: Option<Arc<MarkFile>>,
 }
 
-impl_debug!(Conductor: settings, sessions, subscriptions, recordings, replays);
+impl_debug!(Conductor: settings, sessions, subscriptions, recordings, replays, replications);
 
 impl Conductor {
     pub(crate) fn new(
@@ -80,6 +83,7 @@ impl Conductor {
             subscriptions: Subscriptions::default(),
             recordings: ActiveRecordings::new(),
             replays: Replays::default(),
+            replications: Replications::default(),
             tokens: Tokens::new(settings.session.connect_timeout_ns),
             deletions: Deletions::new(),
             listings: Listings::new(),
@@ -264,8 +268,10 @@ impl Conductor {
                 self.defer_others(requester.session, outcome)
             }
             Command::ExtendRecording(recording, source) => {
-                let outcome = self.extend_recording(requester, *recording, source, out);
-                self.defer_others(requester.session, outcome)
+                let extension =
+                    Extension { recording: *recording, replication: None, destination: None };
+                let outcome = self.extend_recording(requester, extension, source, out);
+                self.defer_others(requester.session, outcome.map(drop))
             }
             Command::StopRecording { stream_id, channel } => {
                 self.stop_recording(*stream_id, channel, out).map(Some)
@@ -324,9 +330,8 @@ impl Conductor {
             Command::MigrateSegments { source, destination } => {
                 self.migrate_segments(requester, *source, *destination, now, out)
             }
-            Command::Unsupported(name) => {
-                Err(Failure::generic(format!("{name}: this archive does not support it yet")))
-            }
+            Command::Replicate(request) => self.replicate(requester, request, now, out).map(Some),
+            Command::StopReplication(id) => self.stop_replication(*id).map(Some),
         };
         self.answer(requester, outcome, now, out);
     }
@@ -422,6 +427,7 @@ impl Conductor {
         work += self.on_listings_turn(now, out);
         work += self.on_recordings_turn(now, out);
         work += self.on_deletions_turn(now, out);
+        work += self.on_replications_turn(now, out);
         work + self.close_ended_sessions(out)
     }
 
@@ -448,8 +454,9 @@ impl Conductor {
         count
     }
 
-    /// Begins to end everything: recordings and replays are aborted. Sessions stay, to be told of it.
-    pub(crate) fn begin_close(&mut self, out: &mut dyn Outside) {
+    /// Begins to end everything: replications, recordings and replays are aborted. Sessions stay, to be told of it.
+    pub(crate) fn begin_close(&mut self, now: Clock, out: &mut dyn Outside) {
+        self.end_replications(now, out);
         self.abort_recordings(out);
         self.stop_all_replays(-1, out);
     }

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 pub(crate) use crate::control::responses::Failure;
 pub(crate) use crate::control::{Clock, ImageId, Responder, Sending, SessionId};
 use crate::mark_file::PositionSlot;
+use crate::replication::ControlChannels;
+pub(crate) use crate::replication::{RequestStream, SourceLink};
 use crate::segment::Geometry;
 
 /// A recording's id in the catalog.
@@ -24,7 +26,7 @@ pub(crate) struct CounterView {
 }
 
 /// The outside of the conductor. No call blocks.
-pub(crate) trait Outside: Responder {
+pub(crate) trait Outside: Responder + SourceLink {
     /// Publishes a recording event (templates 101 to 103). Asked only if events are enabled.
     fn try_publish_event(&mut self, message: &[u8]) -> Sending;
 
@@ -56,8 +58,14 @@ pub(crate) enum Effect {
     /// request image is rejected, too.
     CloseSession { session: SessionId, request_image: ImageId, reject: Option<String> },
     /// Adds a subscription whose images are recorded. Outcome: `on_recording_subscription`, then `on_recording_image` for
-    /// each image. `ticket` names the order until there is a registration id.
-    AddRecordingSubscription { ticket: i64, channel: String, stream_id: i32 },
+    /// each image. `ticket` names the order until there is a registration id. The destination is added to a subscription
+    /// that has such.
+    AddRecordingSubscription {
+        ticket: i64,
+        channel: String,
+        stream_id: i32,
+        destination: Option<String>,
+    },
     /// Closes a subscription. None of its images is being recorded any more.
     CloseRecordingSubscription { subscription: RegistrationId },
     /// Adds the position counter (type 100), then records an image. Outcomes: `on_recording_started`, then, if it started,
@@ -70,6 +78,19 @@ pub(crate) enum Effect {
     StartReplay(StartReplay),
     /// Ends a replay that has started. Outcome: `on_replay_ended`.
     AbortReplay { replay: i64 },
+    /// Adds the streams to and from the source of a replication. Outcomes: `on_source_added` once the source reads requests,
+    /// then `on_source_message` for each message, and `on_source_failed` if anything fails.
+    ConnectSource { replication: i64, channels: ControlChannels },
+    /// Adds a stream of requests to the source. Outcome: `on_source_failed` if that fails.
+    AddReplayRequests { replication: i64, channel: String, stream_id: i32 },
+    /// Closes all streams to and from the source of a replication.
+    CloseSource { replication: i64 },
+    /// Adds a destination to a recording subscription. Outcome: `on_destination_failed` if that fails.
+    AddDestination { subscription: RegistrationId, channel: String },
+    /// Removes a destination from a recording subscription. Outcome: `on_destination_failed` if that fails.
+    RemoveDestination { subscription: RegistrationId, channel: String },
+    /// Counts the streams that feed the image of a recording. Outcome: `on_transports`, unless it has stopped.
+    CountTransports { recording: RecordingId },
 }
 
 /// An image of a recording subscription.

@@ -7,6 +7,7 @@
 //! | `recordings.rs`, `subscriptions.rs` | what is recorded |
 //! | `replays.rs`, `tokens.rs` | what is replayed |
 //! | `segments.rs`, `deletion.rs`, `migration.rs` | which segments are removed, deleted and moved |
+//! | `replications.rs` | what is copied from other archives |
 //! | `listing.rs` | which recordings match |
 //! | `effect.rs` | the orders to the outside |
 
@@ -17,6 +18,7 @@ mod listing;
 mod migration;
 mod recordings;
 mod replays;
+mod replications;
 mod segments;
 mod sessions;
 mod subscriptions;
@@ -26,3 +28,4 @@ mod tokens;
 pub(crate) mod tests;
 
 pub(crate) use conductor::{Conductor, ConductorSettings};
+pub(crate) use replications::ReplicationSettings;

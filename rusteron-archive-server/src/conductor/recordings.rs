@@ -53,6 +53,11 @@ impl ActiveRecording {
         self.progress.position.load(Ordering::Acquire)
     }
 
+    /// Of the image.
+    pub(super) fn session_id(&self) -> i32 {
+        self.session_id
+    }
+
     pub(super) fn abort(&mut self, recording: RecordingId, out: &mut dyn Outside) {
         if !self.is_aborted && self.has_started && self.end.is_none() {
             out.order(Effect::AbortRecording { recording });
@@ -326,6 +331,11 @@ impl Conductor {
     ) {
         let Some(active) = self.recordings.remove(&recording) else { return };
         active.progress.release_slot();
+        let replication =
+            self.subscriptions.get_mut(active.subscription).and_then(|it| it.replication);
+        if let Some(id) = replication {
+            self.on_copy_stopped(id, active.subscription, position, now, out);
+        }
         if active.has_started {
             if self.settings.recording_events_enabled {
                 let message = RecordingStopped {

@@ -41,12 +41,24 @@ pub(crate) struct RecordingSubscription {
     /// The first image that ends ends the subscription.
     pub(crate) auto_stop: bool,
     pub(crate) requester: Requester,
+    /// The replication that extends a recording by it.
+    pub(crate) replication: Option<i64>,
     /// The reference from its registration: it has not been stopped.
     pub(crate) is_registered: bool,
     /// Further images are not recorded.
     pub(crate) is_closing: bool,
     /// The references from recordings.
     pub(crate) recordings: usize,
+}
+
+/// A recording to extend.
+#[derive(Debug)]
+pub(crate) struct Extension {
+    pub(crate) recording: RecordingId,
+    /// The replication that extends it, if it is not a client.
+    pub(crate) replication: Option<i64>,
+    /// To add to the subscription.
+    pub(crate) destination: Option<String>,
 }
 
 /// All of them, in the order of requests.
@@ -124,17 +136,19 @@ impl Conductor {
     ) -> Result<(), Failure> {
         self.check_recording_limit(self.subscriptions.registered_count())?;
         self.check_storage_space()?;
-        self.add_subscription(requester, Purpose::Start, source, out)
+        self.add_subscription(requester, None, source, out).map(drop)
     }
 
-    /// Adds a subscription whose image continues a recording. The answer comes when the driver has registered it.
+    /// Adds a subscription whose image continues a recording. The answer comes when the driver has registered it. Returns
+    /// the ticket until then.
     pub(super) fn extend_recording(
         &mut self,
         requester: Requester,
-        recording: RecordingId,
+        extension: Extension,
         source: &Source<'_>,
         out: &mut dyn Outside,
-    ) -> Result<(), Failure> {
+    ) -> Result<i64, Failure> {
+        let recording = extension.recording;
         self.check_recording_limit(self.subscriptions.registered_count())?;
         let descriptor = self.catalog.get(recording).ok_or_else(|| unknown_recording(recording))?;
         if descriptor.stream_id != source.stream_id {
@@ -154,7 +168,7 @@ impl Conductor {
         }
         self.check_extension(descriptor, "")?;
         self.check_storage_space()?;
-        self.add_subscription(requester, Purpose::Extend(recording), source, out)
+        self.add_subscription(requester, Some(extension), source, out)
     }
 
     pub(super) fn check_recording_limit(&self, subscriptions: usize) -> Result<(), Failure> {
@@ -185,10 +199,10 @@ impl Conductor {
     fn add_subscription(
         &mut self,
         requester: Requester,
-        purpose: Purpose,
+        extension: Option<Extension>,
         source: &Source<'_>,
         out: &mut dyn Outside,
-    ) -> Result<(), Failure> {
+    ) -> Result<i64, Failure> {
         let is_local = match source.location {
             0 => true,
             1 => false,
@@ -208,6 +222,9 @@ impl Conductor {
         }
         let stripped_channel = uri.stripped().map_err(refused_channel)?;
         let channel = uri.recorded(is_local).map_err(refused_channel)?;
+        let purpose = extension.as_ref().map_or(Purpose::Start, |it| Purpose::Extend(it.recording));
+        let replication = extension.as_ref().and_then(|it| it.replication);
+        let destination = extension.and_then(|it| it.destination);
         let ticket = self.subscriptions.next_ticket();
         self.subscriptions.push(RecordingSubscription {
             ticket,
@@ -220,12 +237,13 @@ impl Conductor {
             purpose,
             auto_stop: source.auto_stop,
             requester,
+            replication,
             is_registered: true,
             is_closing: false,
             recordings: 0,
         });
-        out.order(Effect::AddRecordingSubscription { ticket, channel, stream_id });
-        Ok(())
+        out.order(Effect::AddRecordingSubscription { ticket, channel, stream_id, destination });
+        Ok(ticket)
     }
 
     /// The driver has registered a subscription, or refused it.
@@ -236,20 +254,45 @@ impl Conductor {
         now: Clock,
         out: &mut dyn Outside,
     ) {
-        let (requester, answer) = match outcome {
+        let (requester, replication, answer) = match outcome {
             Ok(id) => {
                 let Some(subscription) = self.subscriptions.by_ticket(ticket) else { return };
                 subscription.id = Some(id);
-                (subscription.requester, Answer::Ok(id))
+                if subscription.is_closing {
+                    // Its replication has ended meanwhile.
+                    return self.subscriptions.close_if_unused(id, out);
+                }
+                (subscription.requester, subscription.replication, Answer::Ok(id))
             }
             Err(text) => {
                 let Some(subscription) = self.subscriptions.remove_ticket(ticket) else { return };
+                if subscription.is_closing {
+                    return;
+                }
                 out.report(&text);
-                (subscription.requester, Answer::Error(Failure::generic(text)))
+                let answer = Answer::Error(Failure::generic(text));
+                (subscription.requester, subscription.replication, answer)
             }
         };
         self.sessions.respond(requester, &answer, now, out);
-        self.execute_deferred(requester.session, now, out);
+        if replication.is_none() {
+            self.execute_deferred(requester.session, now, out);
+        }
+    }
+
+    /// Ends a subscription and all recordings of its images, or lets it end when the driver has registered it. Returns its
+    /// id, if it has one.
+    pub(super) fn close_by_ticket(
+        &mut self,
+        ticket: i64,
+        out: &mut dyn Outside,
+    ) -> Option<RegistrationId> {
+        let subscription = self.subscriptions.by_ticket(ticket)?;
+        subscription.is_registered = false;
+        subscription.is_closing = true;
+        let id = subscription.id?;
+        self.close_subscription(id, out);
+        Some(id)
     }
 
     /// Ends a subscription and all recordings of its images.

@@ -103,8 +103,8 @@ pub(crate) enum Command<'a> {
         source: i64,
         destination: i64,
     },
-    /// A request that this server does not carry out, by its name.
-    Unsupported(&'static str),
+    Replicate(Replicate<'a>),
+    StopReplication(i64),
 }
 
 /// A stream to record.
@@ -132,6 +132,30 @@ pub(crate) struct Replay<'a> {
     /// −1 for none.
     pub(crate) token: i64,
     pub(crate) channel: Cow<'a, str>,
+}
+
+/// A recording of another archive, the source, to copy. An empty text stands for none, as −1 does.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Replicate<'a> {
+    pub(crate) source_recording: i64,
+    /// −1: a new one.
+    pub(crate) recording: i64,
+    /// −1: the source's.
+    pub(crate) stop_position: i64,
+    pub(crate) channel_tag: i64,
+    pub(crate) subscription_tag: i64,
+    pub(crate) source_stream_id: i32,
+    pub(crate) source_channel: Cow<'a, str>,
+    /// Where the recorded stream is published.
+    pub(crate) live_destination: Cow<'a, str>,
+    /// Where the source sends its recording to: the setting's, if empty.
+    pub(crate) channel: Cow<'a, str>,
+    pub(crate) file_io_max_length: i32,
+    /// Of the stream that the source sends.
+    pub(crate) session_id: i32,
+    pub(crate) credentials: &'a [u8],
+    /// Where the source sends its answers to: the setting's, if empty.
+    pub(crate) source_response_channel: Cow<'a, str>,
 }
 
 /// Which recordings are listed.
@@ -181,11 +205,6 @@ pub(crate) fn decode(message: &[u8]) -> Result<Request<'_>, String> {
             })
         };
     }
-    macro_rules! unsupported {
-        ($message:ident, $name:literal) => {
-            command!($message, Command::Unsupported($name))
-        };
-    }
     macro_rules! source {
         ($message:ident, $auto_stop:expr) => {
             Source {
@@ -212,6 +231,30 @@ pub(crate) fn decode(message: &[u8]) -> Result<Request<'_>, String> {
                 file_io_max_length: $message.file_io_max_length,
                 token: $message.replay_token,
                 channel: text($message.replay_channel),
+            }
+        };
+    }
+
+    // The fields of all three requests for a replication.
+    macro_rules! replicate {
+        ($message:ident, $($other:ident: $value:expr),*) => {
+            Replicate {
+                $($other: $value,)*
+                ..Replicate {
+                    source_recording: $message.src_recording_id,
+                    recording: $message.dst_recording_id,
+                    stop_position: -1,
+                    channel_tag: -1,
+                    subscription_tag: -1,
+                    source_stream_id: $message.src_control_stream_id,
+                    source_channel: text($message.src_control_channel),
+                    live_destination: text($message.live_destination),
+                    channel: Cow::Borrowed(""),
+                    file_io_max_length: -1,
+                    session_id: -1,
+                    credentials: b"",
+                    source_response_channel: Cow::Borrowed(""),
+                }
             }
         };
     }
@@ -318,10 +361,27 @@ pub(crate) fn decode(message: &[u8]) -> Result<Request<'_>, String> {
             let (source, destination) = (m.src_recording_id, m.dst_recording_id);
             command!(m, Command::MigrateSegments { source, destination })
         }
-        Message::ReplicateRequest(m) => unsupported!(m, "replicate"),
-        Message::ReplicateRequest2(m) => unsupported!(m, "replicate"),
-        Message::TaggedReplicateRequest(m) => unsupported!(m, "tagged replicate"),
-        Message::StopReplicationRequest(m) => unsupported!(m, "stop replication"),
+        Message::ReplicateRequest(m) => command!(m, Command::Replicate(replicate!(m,))),
+        Message::TaggedReplicateRequest(m) => {
+            let command = replicate!(m,
+                channel_tag: m.channel_tag_id, subscription_tag: m.subscription_tag_id);
+            command!(m, Command::Replicate(command))
+        }
+        Message::ReplicateRequest2(m) => {
+            let command = replicate!(m,
+                stop_position: m.stop_position,
+                channel_tag: m.channel_tag_id,
+                subscription_tag: m.subscription_tag_id,
+                channel: text(m.replication_channel),
+                file_io_max_length: m.file_io_max_length,
+                session_id: m.replication_session_id,
+                credentials: m.encoded_credentials,
+                source_response_channel: text(m.src_response_channel));
+            command!(m, Command::Replicate(command))
+        }
+        Message::StopReplicationRequest(m) => {
+            command!(m, Command::StopReplication(m.replication_id))
+        }
         Message::UpdateChannelRequest(m) => {
             let command =
                 Command::UpdateChannel { recording: m.recording_id, channel: text(m.channel) };

@@ -141,7 +141,7 @@ impl Agent for ConductorAgent {
     /// Stops recordings at the positions that they have, ends replays and sessions. Nothing waits for clients.
     fn on_close(&mut self) -> Result<(), AgentError> {
         let now = self.clock();
-        self.conductor.begin_close(&mut self.network);
+        self.conductor.begin_close(now, &mut self.network);
         let closed = self.workers.close();
         self.network.cancel(&mut self.events);
         self.network.poll_workers(&mut self.events);

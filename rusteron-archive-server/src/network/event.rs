@@ -24,6 +24,12 @@ pub(crate) enum Event {
     },
     ReplayStarted(i64, Result<i32, Failure>),
     ReplayEnded(i64, Option<Failure>),
+    /// A replication's streams to and from its source are there. Answers can come on this channel.
+    SourceAdded(i64, String),
+    SourceFailed(i64, String),
+    SourceMessage(i64, Vec<u8>),
+    DestinationFailed(RegistrationId, String),
+    Transports(RecordingId, usize),
 }
 
 impl Event {
@@ -55,6 +61,19 @@ impl Event {
             Self::ReplayEnded(replay, failure) => {
                 conductor.on_replay_ended(replay, failure, now, out);
             }
+            Self::SourceAdded(replication, response_channel) => {
+                conductor.on_source_added(replication, response_channel);
+            }
+            Self::SourceFailed(replication, text) => {
+                conductor.on_source_failed(replication, &text);
+            }
+            Self::SourceMessage(replication, message) => {
+                conductor.on_source_message(replication, &message);
+            }
+            Self::DestinationFailed(subscription, text) => {
+                conductor.on_destination_failed(subscription, text, out);
+            }
+            Self::Transports(recording, count) => conductor.on_transports(recording, count),
         }
     }
 }

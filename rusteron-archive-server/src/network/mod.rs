@@ -10,6 +10,7 @@
 //! | `conductor_agent.rs` | a turn, and the end |
 //! | `network.rs`, `event.rs` | orders and outcomes |
 //! | `requests.rs`, `responses.rs` | the streams of control sessions |
+//! | `sources.rs`, `receivers.rs` | streams to and from other archives |
 //! | `adding.rs` | resources that are being added |
 //! | `duty_cycle.rs`, `errors.rs` | what operators see |
 
@@ -20,8 +21,10 @@ mod duty_cycle;
 mod errors;
 mod event;
 mod network;
+mod receivers;
 mod requests;
 mod responses;
+mod sources;
 mod start;
 
 use adding::Adding;
@@ -31,6 +34,8 @@ pub(crate) use duty_cycle::{AgentOnThread, DutyCycle};
 use errors::Errors;
 use event::Event;
 use network::{Network, SessionCounters, WorkerQueues};
+use receivers::Receivers;
 use requests::Requests;
 use responses::Responses;
+use sources::Sources;
 pub(crate) use start::{Started, start};

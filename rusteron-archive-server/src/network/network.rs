@@ -9,13 +9,13 @@ use rusteron_client::{
 };
 
 use crate::conductor::effect::{
-    CounterView, Effect, Failure, ImageDetails, ImageId, Outside, RegistrationId, Responder,
-    Sending, SessionId, StartRecording, StartReplay,
+    CounterView, Effect, Failure, ImageDetails, ImageId, Outside, RegistrationId, RequestStream,
+    Responder, Sending, SessionId, SourceLink, StartRecording, StartReplay,
 };
 use crate::counters::{ArchiveCounters, RecordedStream};
 use crate::network::adding::{poll_all, refusal};
 use crate::network::requests::RequestImage;
-use crate::network::{Adding, Errors, Event, Responses, responses};
+use crate::network::{Adding, Errors, Event, Receivers, Responses, Sources, responses};
 use crate::recorder::{RecorderCommand, RecorderEvent};
 use crate::replayer::{ReplayerCommand, ReplayerEvent};
 
@@ -54,6 +54,10 @@ pub(crate) struct Network {
     adding_subscriptions: Vec<(i64, Adding<Subscription>)>,
     /// The subscriptions that are recorded, by their tickets.
     subscriptions: HashMap<i64, RegistrationId>,
+    /// Destinations for subscriptions that are being added, by their tickets.
+    destinations: HashMap<i64, String>,
+    receivers: Receivers,
+    sources: Sources,
     images: Vec<(i64, ImageDetails)>,
     image_sender: Sender<(i64, ImageDetails)>,
     image_receiver: Receiver<(i64, ImageDetails)>,
@@ -85,6 +89,9 @@ impl Network {
             recording_events,
             adding_subscriptions: Vec::new(),
             subscriptions: HashMap::new(),
+            destinations: HashMap::new(),
+            receivers: Receivers::default(),
+            sources: Sources::default(),
             images: Vec::new(),
             image_sender,
             image_receiver,
@@ -112,6 +119,7 @@ impl Network {
     /// Returns whether the media driver's answer is awaited.
     pub(crate) fn is_adding(&self) -> bool {
         self.responses.is_adding()
+            || self.sources.is_adding()
             || !self.adding_subscriptions.is_empty()
             || !self.adding_recordings.is_empty()
             || !self.adding_replays.is_empty()
@@ -137,6 +145,9 @@ impl Network {
         });
         self.poll_subscriptions(events);
         self.poll_images(events);
+        let Self { aeron, sources, receivers, .. } = self;
+        sources.poll(aeron, events);
+        receivers.poll(events);
         self.poll_recordings(events);
         self.poll_replays(events);
         self.poll_workers(events);
@@ -161,6 +172,7 @@ impl Network {
             let outcome = outcome.map(|subscription| {
                 let id = subscription.registration_id();
                 self.subscriptions.insert(ticket, id);
+                self.receivers.add(&subscription, self.destinations.remove(&ticket));
                 self.record(RecorderCommand::AddSubscription(Box::new(subscription)));
                 id
             });
@@ -224,6 +236,9 @@ impl Network {
                     self.counters.recordings.get_and_add_release(-1);
                     let event = Event::RecordingStopped { recording, position, failure, counter };
                     events.push(event);
+                }
+                RecorderEvent::Transports { recording, count } => {
+                    events.push(Event::Transports(recording, count));
                 }
                 RecorderEvent::Subscription(subscription) => drop(subscription),
             }
@@ -292,7 +307,14 @@ impl Network {
         }
     }
 
-    fn add_recording_subscription(&mut self, ticket: i64, channel: String, stream_id: i32) {
+    fn add_recording_subscription(
+        &mut self,
+        ticket: i64,
+        channel: String,
+        stream_id: i32,
+        destination: Option<String>,
+    ) {
+        self.destinations.extend(destination.map(|destination| (ticket, destination)));
         let sender = self.image_sender.clone();
         let adding = Adding::new(move |aeron: &Aeron| {
             let sender = sender.clone();
@@ -334,6 +356,20 @@ impl Network {
         if self.queues.replayer.send(command).is_err() {
             log::debug!("the replayer has ended");
         }
+    }
+}
+
+impl SourceLink for Network {
+    fn try_request(&mut self, replication: i64, stream: RequestStream, message: &[u8]) -> Sending {
+        self.sources.try_request(replication, stream, message)
+    }
+
+    fn is_source_connected(&self, replication: i64) -> bool {
+        self.sources.is_connected(replication)
+    }
+
+    fn local_address(&self, subscription: RegistrationId) -> Option<String> {
+        self.receivers.local_address(&self.aeron, subscription)
     }
 }
 
@@ -387,10 +423,11 @@ impl Outside for Network {
             Effect::CloseSession { session, request_image, reject } => {
                 self.close_session(session, request_image, reject);
             }
-            Effect::AddRecordingSubscription { ticket, channel, stream_id } => {
-                self.add_recording_subscription(ticket, channel, stream_id);
+            Effect::AddRecordingSubscription { ticket, channel, stream_id, destination } => {
+                self.add_recording_subscription(ticket, channel, stream_id, destination);
             }
             Effect::CloseRecordingSubscription { subscription } => {
+                self.receivers.remove(subscription);
                 self.subscriptions.retain(|_, id| *id != subscription);
                 self.record(RecorderCommand::ReturnSubscription(subscription));
             }
@@ -400,6 +437,22 @@ impl Outside for Network {
             }
             Effect::StartReplay(start) => self.start_replay(start),
             Effect::AbortReplay { replay } => self.replay(ReplayerCommand::AbortReplay(replay)),
+            Effect::ConnectSource { replication, channels } => {
+                self.sources.connect(replication, channels);
+            }
+            Effect::AddReplayRequests { replication, channel, stream_id } => {
+                self.sources.add_replay_requests(replication, channel, stream_id);
+            }
+            Effect::CloseSource { replication } => self.sources.close(replication),
+            Effect::AddDestination { subscription, channel } => {
+                self.receivers.add_destination(subscription, &channel);
+            }
+            Effect::RemoveDestination { subscription, channel } => {
+                self.receivers.remove_destination(subscription, &channel);
+            }
+            Effect::CountTransports { recording } => {
+                self.record(RecorderCommand::CountTransports(recording));
+            }
         }
     }
 }

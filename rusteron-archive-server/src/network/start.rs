@@ -13,7 +13,7 @@ use rusteron_core::agent::{Agent, AgentRunner, ShutdownSignal};
 
 use crate::catalog::{CATALOG_NAME, Catalog, CatalogSettings};
 use crate::channel::ResponseDefaults;
-use crate::conductor::{Conductor, ConductorSettings};
+use crate::conductor::{Conductor, ConductorSettings, ReplicationSettings};
 use crate::context::{ArchiveServerContext, ArchiveThreadingMode};
 use crate::control::session::SessionSettings;
 use crate::counters::{ArchiveCounters, MeasuredAgent};
@@ -341,7 +341,26 @@ fn conductor_settings(settings: &ArchiveServerContext, archive_id: i64) -> Condu
         low_storage_space_threshold: settings.low_storage_space_threshold(),
         replay_linger_ns: nanos(settings.replay_linger_timeout()),
         recording_events_enabled: settings.recording_events_enabled(),
+        replication: ReplicationSettings {
+            channel: settings.replication_channel().to_owned(),
+            response_channel: source_response_channel(settings),
+            response_stream_id: settings.control_response_stream_id(),
+            message_timeout_ns: nanos(settings.message_timeout()),
+        },
     }
+}
+
+/// Returns the channel on which other archives answer: without a setting, a free port of the address on which clients send
+/// requests.
+fn source_response_channel(settings: &ArchiveServerContext) -> String {
+    let channel = settings.control_response_channel();
+    if !channel.is_empty() || !settings.control_channel_enabled() {
+        return channel.to_owned();
+    }
+    let parameters = settings.control_channel().split(['?', '|']);
+    let endpoint = parameters.filter_map(|it| it.strip_prefix("endpoint=")).next_back();
+    let host = endpoint.and_then(|endpoint| endpoint.rsplit_once(':')).map(|(host, _)| host);
+    host.map_or_else(String::new, |host| format!("aeron:udp?endpoint={host}:0"))
 }
 
 /// Starts recorder and replayer, each on a thread of its own.

@@ -21,6 +21,8 @@ pub(crate) enum RecorderCommand {
     StartRecording(Box<StartRecording>, Counter),
     /// Ends a recording. One that has stopped by itself is no error.
     AbortRecording(RecordingId),
+    /// Counts the streams that feed the image of a recording.
+    CountTransports(RecordingId),
     /// Ends what is left of the recordings of a subscription, and gives it back.
     ReturnSubscription(RegistrationId),
 }
@@ -30,6 +32,8 @@ pub(crate) enum RecorderCommand {
 pub(crate) enum RecorderEvent {
     /// A recording has stopped. Its counter is to be closed once the catalog has the position.
     Stopped { recording: RecordingId, position: i64, failure: Option<Failure>, counter: Counter },
+    /// So many streams feed the image of a recording.
+    Transports { recording: RecordingId, count: usize },
     /// A subscription is back, to be closed.
     Subscription(Box<Subscription>),
 }
@@ -103,6 +107,7 @@ impl Recorder {
                 });
             }
             RecorderCommand::AbortRecording(id) => self.stop_all(|active| active.id == id),
+            RecorderCommand::CountTransports(id) => self.count_transports(id),
             RecorderCommand::ReturnSubscription(id) => {
                 self.stop_all(|active| active.subscription == id);
                 if let Some(subscription) = self.subscriptions.remove(&id) {
@@ -110,6 +115,15 @@ impl Recorder {
                 }
             }
         }
+    }
+
+    /// A recording that has stopped has no image to count for.
+    fn count_transports(&mut self, id: RecordingId) {
+        let Some(active) = self.recordings.iter().find(|active| active.id == id) else { return };
+        let Some(subscription) = self.subscriptions.get_mut(&active.subscription) else { return };
+        let image = subscription.images().find(|image| image.correlation_id() == active.image);
+        let count = image.map_or(0, |image| image.active_transport_count());
+        self.send(RecorderEvent::Transports { recording: id, count });
     }
 
     /// Records at most one block of each image.

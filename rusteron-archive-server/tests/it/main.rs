@@ -14,5 +14,6 @@ mod offline;
 mod program;
 mod recording;
 mod replay;
+mod replication;
 mod sessions;
 mod support;

@@ -3,15 +3,11 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use rusteron_archive::{
-    Archive, ArchiveErrorKind, AsyncArchive, ReplicationParams, SourceLocation,
-};
+use rusteron_archive::{Archive, ArchiveErrorKind, AsyncArchive, SourceLocation};
 use rusteron_archive_server::Authorisation;
 use rusteron_client::{Aeron, CounterSnapshot};
 use rusteron_test_support::archive::fake_archive::{AUTH_CONNECT, Message};
-use rusteron_test_support::archive::{
-    ArchiveRequest, NOT_SUPPORTED, STREAM, await_recording, record, replay_all,
-};
+use rusteron_test_support::archive::{STREAM, await_recording, record, replay_all};
 use rusteron_test_support::{await_some, await_that, offer};
 
 use crate::support::{Fixture, await_stop, ipc_context, recorded};
@@ -172,26 +168,4 @@ fn denied_request_is_answered() {
     let error = archive.start_position(recording_id).expect_err("denied");
     assert_eq!(error.kind(), ArchiveErrorKind::UnauthorisedAction, "{error}");
     assert_eq!(archive.stop_position(recording_id).expect("allowed"), None);
-}
-
-/// Tests of clients skip what the list names, and are to be no longer.
-#[test]
-fn requests_that_tests_skip_are_refused() {
-    let fixture = Fixture::launch();
-    let archive = fixture.connect();
-    let (publication, id, _) = record(&archive, 1);
-    drop(publication);
-    await_stop(&archive, id);
-    let params = ReplicationParams::new();
-    for request in NOT_SUPPORTED {
-        let outcome = match request {
-            ArchiveRequest::Replicate => archive.replicate(id, "aeron:ipc", 10, &params).map(drop),
-            ArchiveRequest::StopReplication => archive.stop_replication(1),
-        };
-        let error = outcome.expect_err("refused");
-        assert_eq!(error.code(), 200, "{request:?}: {error}");
-        assert!(error.message().contains("does not support it yet"), "{request:?}: {error}");
-    }
-    // The session goes on.
-    assert_eq!(archive.start_position(id).expect("an answer"), 0);
 }

@@ -15,7 +15,7 @@ use rusteron_test_support::archive::fake_archive::{
     FakeArchive, Message, STOP_POSITION, well_formed,
 };
 use rusteron_test_support::archive::{
-    ArchiveProcess, ArchiveRequest, Options, REPLAY_STREAM, STREAM, has_requests, numbered, record,
+    ArchiveProcess, Options, REPLAY_STREAM, STREAM, numbered, record,
 };
 #[cfg(unix)]
 use rusteron_test_support::{DEADLINE, ForkedChild};
@@ -84,9 +84,6 @@ fn answers_in_any_order_of_polls() {
 
 #[test]
 fn each_request_is_answered() {
-    if !has_requests(&[ArchiveRequest::Replicate]) {
-        return;
-    }
     let server = ArchiveProcess::launch();
     let (sender, signals) = mpsc::channel();
     let mut context = server.context();

@@ -1,14 +1,13 @@
 //! Destinations and resolved addresses of a subscription.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::CStr;
 use std::net::SocketAddr;
 
 use rusteron_sys as sys;
 
 use crate::client::destination::DestinationRegistration;
-use crate::client::registration::Request;
-use crate::subscription::Subscription;
-use rusteron_core::channel::{AsChannel, ChannelUse};
+use crate::subscription::{Subscription, SubscriptionDestinations};
+use rusteron_core::channel::AsChannel;
 use rusteron_core::channel::{ChannelStatus, local_addresses};
 use rusteron_core::error::Result;
 use rusteron_core::ffi::{Fallible, callback};
@@ -66,10 +65,7 @@ impl Subscription {
         &mut self,
         channel: impl AsChannel,
     ) -> Result<DestinationRegistration> {
-        self.destination(
-            &channel.to_c_string(ChannelUse::ReceiveDestination)?,
-            sys::aeron_subscription_async_add_destination,
-        )
+        self.destinations().async_add(channel)
     }
 
     /// Removes a source from a multi-destination subscription, and waits for the media driver's
@@ -111,33 +107,12 @@ impl Subscription {
         &mut self,
         channel: impl AsChannel,
     ) -> Result<DestinationRegistration> {
-        self.destination(
-            &channel.to_c_string(ChannelUse::FormerReceiveDestination)?,
-            sys::aeron_subscription_async_remove_destination,
-        )
+        self.destinations().async_remove(channel)
     }
 
-    fn destination(
-        &mut self,
-        channel: &CStr,
-        command: unsafe extern "C" fn(
-            *mut *mut Request,
-            *mut sys::aeron_t,
-            *mut sys::aeron_subscription_t,
-            *const c_char,
-        ) -> c_int,
-    ) -> Result<DestinationRegistration> {
-        let owner_type = sys::rusteron_destination_owner_enum_RUSTERON_OWNER_SUBSCRIPTION;
-        let owner = (owner_type, self.registration_id());
-        // SAFETY: the function is one of C's for destinations of subscriptions, and copies the channel.
-        unsafe {
-            DestinationRegistration::begin(
-                self.client(),
-                self.channel(),
-                owner,
-                |request, client, owner| command(request, client, owner, channel.as_ptr()),
-            )
-        }
+    /// Returns a handle that adds and removes sources while another thread polls the subscription.
+    pub fn destinations(&self) -> SubscriptionDestinations {
+        SubscriptionDestinations::new(self)
     }
 
     /// Returns the id of the counter with the channel's status; -1 if there is none, as for IPC.

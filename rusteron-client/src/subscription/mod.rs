@@ -18,6 +18,7 @@
 mod assembly;
 mod builder;
 mod channel;
+mod destinations;
 mod fragment_assembler;
 mod image;
 mod message_buffer;
@@ -26,6 +27,7 @@ mod polls;
 mod subscription;
 
 pub use builder::SubscriptionBuilder;
+pub use destinations::SubscriptionDestinations;
 pub use fragment_assembler::{FragmentAssembler, ImageFragmentAssembler};
 pub use image::{Action, Header, Image, ImageInfo, Images};
 pub use messages::Messages;

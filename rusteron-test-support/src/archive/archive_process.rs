@@ -10,11 +10,10 @@ use rusteron_archive::{Archive, ArchiveContext};
 use rusteron_client::Aeron;
 use tempfile::TempDir;
 
-use super::requests::{ArchiveRequest, NOT_SUPPORTED};
 use crate::child_process::{folder_of_archives, program_in};
 use crate::program::without_settings;
 use crate::requirements::java_or_required;
-use crate::{ChildProcess, DEADLINE, await_some, free_port, has_java, java_run, memory_dir, skip};
+use crate::{ChildProcess, DEADLINE, await_some, free_port, has_java, java_run, memory_dir};
 
 /// A program's class in Java, and its name in `rusteron-archive-server`.
 const WITH_DRIVER: [&str; 2] = ["io.aeron.archive.ArchivingMediaDriver", "archiving_media_driver"];
@@ -58,18 +57,6 @@ impl Programs {
                 java
             }
         }
-    }
-}
-
-/// Returns whether the archives of the tests carry out requests. If not, prints it, and the test is over.
-pub fn has_requests(requests: &[ArchiveRequest]) -> bool {
-    let missing = requests.iter().find(|request| NOT_SUPPORTED.contains(request));
-    match (missing, Programs::choose()) {
-        (Some(request), Programs::Rust(_)) => {
-            skip("RUSTERON_REQUIRE_JAVA", &format!("this archive does not support {request:?}"));
-            false
-        }
-        _ => true,
     }
 }
 

@@ -3,12 +3,10 @@
 mod archive_process;
 pub mod fake_archive;
 mod recordings;
-mod requests;
 
-pub use archive_process::{ArchiveProcess, Options, has_requests};
+pub use archive_process::{ArchiveProcess, Options};
 pub use recordings::{
     REPLAY_STREAM, STREAM, await_recording, drain, extend_what_was_kept, long_message,
     mapped_log_buffers, message, numbered, offer_numbered, offer_until_recorded, record,
     replay_all,
 };
-pub use requests::{ArchiveRequest, NOT_SUPPORTED};

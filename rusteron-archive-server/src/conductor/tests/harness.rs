@@ -9,9 +9,10 @@ use rusteron_core::sbe::MessageHeader;
 use crate::catalog::{Catalog, CatalogError, CatalogSettings};
 use crate::channel::ResponseDefaults;
 use crate::conductor::effect::{
-    Clock, CounterView, Effect, ImageDetails, Outside, Progress, Responder, Sending, SessionId,
+    Clock, CounterView, Effect, ImageDetails, Outside, Progress, RequestStream, Responder, Sending,
+    SessionId, SourceLink,
 };
-use crate::conductor::{Conductor, ConductorSettings};
+use crate::conductor::{Conductor, ConductorSettings, ReplicationSettings};
 use crate::control::authentication::{AcceptAll, AllowAll, Authenticator, Authorisation};
 use crate::control::session::SessionSettings;
 use crate::protocol::PROTOCOL_VERSION;
@@ -29,6 +30,7 @@ pub(super) const CONNECT: i64 = 1;
 pub(super) const FIRST_SESSION: SessionId = 500;
 pub(super) const TERM_LENGTH: i32 = 64 * 1024;
 pub(super) const CONNECT_TIMEOUT_MS: i64 = 5000;
+pub(super) const MESSAGE_TIMEOUT_MS: i64 = 10_000;
 
 /// What happens outside of the conductor, as the test wants it.
 #[derive(Debug)]
@@ -44,6 +46,13 @@ pub(super) struct FakeOutside {
     pub(super) is_connected: bool,
     pub(super) counters: BTreeMap<i32, CounterView>,
     pub(super) progress: BTreeMap<i64, Arc<Progress>>,
+    /// The answers to attempts to send a request to a source.
+    pub(super) source_sending: Sending,
+    pub(super) is_source_connected: bool,
+    /// Where subscriptions receive.
+    pub(super) local_address: Option<String>,
+    /// Requests to sources.
+    pub(super) requests: Vec<Vec<u8>>,
     lines: Vec<String>,
     orders: Vec<String>,
     errors: Vec<String>,
@@ -78,6 +87,23 @@ impl Responder for FakeOutside {
     }
 }
 
+impl SourceLink for FakeOutside {
+    fn try_request(&mut self, _: i64, _: RequestStream, message: &[u8]) -> Sending {
+        if self.source_sending == Sending::Sent {
+            self.requests.push(message.to_vec());
+        }
+        self.source_sending
+    }
+
+    fn is_source_connected(&self, _: i64) -> bool {
+        self.is_source_connected
+    }
+
+    fn local_address(&self, _: i64) -> Option<String> {
+        self.local_address.clone()
+    }
+}
+
 impl Outside for FakeOutside {
     fn try_publish_event(&mut self, message: &[u8]) -> Sending {
         if self.sending == Sending::Sent {
@@ -109,8 +135,9 @@ impl Outside for FakeOutside {
                 let reject = reject.map_or_else(String::new, |reason| format!(": {reason}"));
                 format!("close session {session} image={request_image}{reject}")
             }
-            Effect::AddRecordingSubscription { ticket, channel, stream_id } => {
-                format!("subscribe {ticket} stream={stream_id} {channel}")
+            Effect::AddRecordingSubscription { ticket, channel, stream_id, destination } => {
+                let destination = destination.map_or_else(String::new, |it| format!(" + {it}"));
+                format!("subscribe {ticket} stream={stream_id} {channel}{destination}")
             }
             Effect::CloseRecordingSubscription { subscription } => {
                 format!("close subscription {subscription}")
@@ -139,6 +166,24 @@ impl Outside for FakeOutside {
                 start.channel
             ),
             Effect::AbortReplay { replay } => format!("abort replay {replay}"),
+            Effect::ConnectSource { replication, channels } => format!(
+                "connect source {replication} stream={} {} stream={} {}",
+                channels.request_stream_id,
+                channels.requests,
+                channels.response_stream_id,
+                channels.responses
+            ),
+            Effect::AddReplayRequests { replication, channel, stream_id } => {
+                format!("replay requests {replication} stream={stream_id} {channel}")
+            }
+            Effect::CloseSource { replication } => format!("close source {replication}"),
+            Effect::AddDestination { subscription, channel } => {
+                format!("add destination {subscription} {channel}")
+            }
+            Effect::RemoveDestination { subscription, channel } => {
+                format!("remove destination {subscription} {channel}")
+            }
+            Effect::CountTransports { recording } => format!("count transports {recording}"),
         };
         self.orders.push(order);
     }
@@ -149,7 +194,8 @@ fn line(session: SessionId, message: &[u8]) -> String {
     let (header, body) = MessageHeader::split(message).expect("a header");
     let decoded = Message::decode(header, body).expect("a whole message");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let signals = ["START", "STOP", "EXTEND", "REPLICATE", "MERGE", "SYNC", "DELETE"];
+    let signals =
+        ["START", "STOP", "EXTEND", "REPLICATE", "MERGE", "SYNC", "DELETE", "REPLICATE_END"];
     let content = match decoded {
         Message::ControlResponse(m) => {
             assert_eq!((m.version, m.control_session_id), (PROTOCOL_VERSION, session));
@@ -231,6 +277,12 @@ pub(super) fn settings() -> ConductorSettings {
         low_storage_space_threshold: 1000,
         replay_linger_ns: 5_000_000_000,
         recording_events_enabled: true,
+        replication: ReplicationSettings {
+            channel: "aeron:udp?endpoint=copy:0".to_owned(),
+            response_channel: "aeron:udp?endpoint=copy:0".to_owned(),
+            response_stream_id: 20,
+            message_timeout_ns: MESSAGE_TIMEOUT_MS * 1_000_000,
+        },
     }
 }
 
@@ -256,6 +308,10 @@ impl Harness {
             is_connected: true,
             counters: BTreeMap::new(),
             progress: BTreeMap::new(),
+            source_sending: Sending::Sent,
+            is_source_connected: true,
+            local_address: Some("127.0.0.1:777".to_owned()),
+            requests: Vec::new(),
             lines: Vec::new(),
             orders: Vec::new(),
             errors: Vec::new(),
@@ -393,9 +449,11 @@ impl Harness {
         self.out.progress[&recording].advance(position);
     }
 
-    /// Tells whether all recordings and replays have ended.
+    /// Tells whether all recordings, replays and replications have ended.
     pub(super) fn is_idle(&self) -> bool {
-        self.conductor.recordings.is_empty() && self.conductor.replays.len() == 0
+        self.conductor.recordings.is_empty()
+            && self.conductor.replays.len() == 0
+            && self.conductor.replications.len() == 0
     }
 
     /// A recording has ended without a failure.

@@ -117,7 +117,7 @@ pub(crate) fn run(bytes: &[u8]) {
         correlation_id += 1;
         is_served(&mut harness, correlation_id);
     }
-    harness.conductor.begin_close(&mut harness.out);
+    harness.conductor.begin_close(harness.now, &mut harness.out);
     harness.conductor.close_sessions(&mut harness.out);
 }
 

@@ -12,8 +12,12 @@ mod recordings;
 #[cfg(test)]
 mod replays;
 #[cfg(test)]
+mod replications;
+#[cfg(test)]
 mod requests;
 #[cfg(test)]
 mod segments;
 #[cfg(test)]
 mod sessions;
+#[cfg(test)]
+mod source;

@@ -539,7 +539,7 @@ fn events_are_not_asked_for_if_disabled() {
 #[test]
 fn closing_stops_recordings_before_sessions() {
     let (mut harness, _) = recording_images(false, 2);
-    harness.conductor.begin_close(&mut harness.out);
+    harness.conductor.begin_close(harness.now, &mut harness.out);
     assert_eq!(harness.orders(), ["abort recording 0", "abort recording 1"]);
     assert!(!harness.is_idle());
     harness.stop(0, 64);

@@ -1,10 +1,7 @@
 //! Requests that wait, and requests that are refused.
 
 use super::harness::{FIRST_SESSION, Harness, IMAGE, image, request};
-use crate::protocol::messages::{
-    ArchiveIdRequest, CloseSessionRequest, LAYOUTS, ReplicateRequest, ReplicateRequest2,
-    StopRecordingRequest, StopReplicationRequest, TaggedReplicateRequest,
-};
+use crate::protocol::messages::{ArchiveIdRequest, CloseSessionRequest, StopRecordingRequest};
 
 const IPC: &str = "aeron:ipc";
 
@@ -119,24 +116,4 @@ fn requests_that_wait_are_bounded() {
     harness.clear();
     harness.tick();
     assert!(harness.orders()[0].ends_with(": too many requests wait for the driver"));
-}
-
-#[test]
-fn replications_are_refused_by_name() {
-    let mut harness = Harness::connected();
-    for (template_id, name) in [
-        (ReplicateRequest::TEMPLATE_ID, "replicate"),
-        (ReplicateRequest2::TEMPLATE_ID, "replicate"),
-        (TaggedReplicateRequest::TEMPLATE_ID, "tagged replicate"),
-        (StopReplicationRequest::TEMPLATE_ID, "stop replication"),
-    ] {
-        let layout = LAYOUTS.iter().find(|layout| layout.template_id == template_id);
-        let layout = layout.expect("a message of the table");
-        let fields = vec![6; layout.fields.len() - 1];
-        harness.send(request(template_id, &fields, &vec![IPC; layout.data.len()]));
-        assert_eq!(
-            harness.sent(),
-            [format!("6: error 0: {name}: this archive does not support it yet")]
-        );
-    }
 }

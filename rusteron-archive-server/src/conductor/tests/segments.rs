@@ -460,7 +460,7 @@ fn deletion_ends_with_the_server() {
     let mut harness = recorded();
     harness.send(purge(0));
     harness.clear();
-    harness.conductor.begin_close(&mut harness.out);
+    harness.conductor.begin_close(harness.now, &mut harness.out);
     let now = harness.now;
     harness.conductor.finish_deletions(now, &mut harness.out);
     assert_eq!((names(&harness), harness.sent()), (Vec::new(), vec![DELETED.to_owned()]));

@@ -437,7 +437,7 @@ fn sessions_are_independent() {
 fn closing_ends_all_sessions() {
     let mut harness = Harness::with(Box::new(AcceptAll), Box::new(AllowAll), settings());
     harness.connect();
-    harness.conductor.begin_close(&mut harness.out);
+    harness.conductor.begin_close(harness.now, &mut harness.out);
     assert!(harness.is_idle());
     harness.conductor.close_sessions(&mut harness.out);
     assert_eq!(harness.orders(), [format!("close session {FIRST_SESSION} image={IMAGE}")]);

@@ -11,9 +11,7 @@ use rusteron_archive::{
 };
 use rusteron_client::{Aeron, IdleStrategyKind};
 use rusteron_media_driver::{DriverInvoker, MediaDriver, ThreadingMode};
-use rusteron_test_support::archive::{
-    ArchiveProcess, ArchiveRequest, Options, STREAM, has_requests, record, replay_all,
-};
+use rusteron_test_support::archive::{ArchiveProcess, Options, STREAM, record, replay_all};
 use rusteron_test_support::{await_that, block_on};
 
 fn works(archive: &Archive) {
@@ -197,9 +195,6 @@ fn signal_handler_uses_archive() {
 
 #[test]
 fn unsolicited_errors_reach_handler() {
-    if !has_requests(&[ArchiveRequest::Replicate]) {
-        return;
-    }
     let server = ArchiveProcess::launch();
     let aeron = server.aeron();
     let plain = server.connect();

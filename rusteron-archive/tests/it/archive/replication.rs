@@ -7,8 +7,7 @@ use rusteron_archive::{
     ReplicationParams,
 };
 use rusteron_test_support::archive::{
-    ArchiveProcess, ArchiveRequest, Options, STREAM, has_requests, numbered, offer_numbered,
-    record, replay_all,
+    ArchiveProcess, Options, STREAM, numbered, offer_numbered, record, replay_all,
 };
 use rusteron_test_support::{DEADLINE, await_some, await_that, free_port};
 
@@ -44,9 +43,6 @@ fn replayed(archive: &Archive, recording_id: i64) -> Vec<u64> {
 
 #[test]
 fn copy_follow_and_stop() {
-    if !has_requests(&[ArchiveRequest::Replicate, ArchiveRequest::StopReplication]) {
-        return;
-    }
     let source_server = ArchiveProcess::launch();
     let copy_server = ArchiveProcess::launch();
     let source = source_server.connect();
@@ -75,9 +71,6 @@ fn copy_follow_and_stop() {
 
 #[test]
 fn stop_position() {
-    if !has_requests(&[ArchiveRequest::Replicate]) {
-        return;
-    }
     let source_server = ArchiveProcess::launch();
     let copy_server = ArchiveProcess::launch();
     let source = source_server.connect();
@@ -107,9 +100,6 @@ fn stop_position() {
 
 #[test]
 fn follow_tagged_copy() {
-    if !has_requests(&[ArchiveRequest::Replicate]) {
-        return;
-    }
     let source_server = ArchiveProcess::launch();
     let copy_server = ArchiveProcess::launch();
     let source = source_server.connect();
@@ -141,9 +131,6 @@ fn follow_tagged_copy() {
 
 #[test]
 fn live_merge_survives_source() {
-    if !has_requests(&[ArchiveRequest::Replicate]) {
-        return;
-    }
     let source_server = ArchiveProcess::launch();
     let copy_server = ArchiveProcess::launch();
     let (copy, signals) = listening(&copy_server);
@@ -168,9 +155,6 @@ fn live_merge_survives_source() {
 
 #[test]
 fn channel_and_session_id() {
-    if !has_requests(&[ArchiveRequest::Replicate]) {
-        return;
-    }
     let source_server = ArchiveProcess::launch();
     let copy_server = ArchiveProcess::launch();
     let source = source_server.connect();
@@ -201,9 +185,6 @@ fn channel_and_session_id() {
 
 #[test]
 fn response_channels() {
-    if !has_requests(&[ArchiveRequest::Replicate]) {
-        return;
-    }
     let source_server = ArchiveProcess::launch();
     let copy_server = ArchiveProcess::launch();
     let source = source_server.connect();
@@ -229,9 +210,6 @@ fn response_channels() {
 
 #[test]
 fn source_rejects() {
-    if !has_requests(&[ArchiveRequest::Replicate]) {
-        return;
-    }
     let options = Options {
         properties: vec![
             "aeron.archive.authenticator.supplier=io.aeron.samples.archive.SampleAuthenticatorSupplier"
@@ -264,9 +242,6 @@ fn source_rejects() {
 
 #[test]
 fn unknown_destination_is_named() {
-    if !has_requests(&[ArchiveRequest::Replicate]) {
-        return;
-    }
     let server = ArchiveProcess::launch();
     let archive = server.connect();
     let (_publication, id, _) = record(&archive, 10);

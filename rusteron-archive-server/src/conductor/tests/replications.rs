@@ -1,0 +1,537 @@
+//! Replications: states, signals, and what goes wrong in each state.
+
+use std::mem;
+
+use super::harness::{Harness, IMAGE, MESSAGE_TIMEOUT_MS, TERM_LENGTH, image, request};
+use super::source::{ID, LIVE, Peer, SOURCE, USUAL, Wanted, replicate, replicated, stop};
+use crate::conductor::effect::{ImageDetails, Sending};
+use crate::protocol::messages::TaggedReplicateRequest;
+
+fn copy_of(harness: &Harness, id: i64) -> crate::catalog::Descriptor {
+    *harness.conductor.catalog.get(id).expect("a copy")
+}
+
+/// A stopped recording that ends here, as an earlier replication has left it.
+fn existing(harness: &mut Harness, start: i64, end: i64) -> i64 {
+    harness.start(90, "aeron:ipc?alias=existing", true);
+    let subscription = harness.register();
+    harness.add_image(subscription, &ImageDetails { join_position: start, ..image(4) });
+    harness.begin(0);
+    harness.stop(0, end);
+    harness.clear();
+    0
+}
+
+#[test]
+fn new_recording_is_copied_until_it_is_in_sync() {
+    let (mut harness, mut peer) = (Harness::connected(), Peer::new());
+    assert_eq!(
+        replicated(&mut harness, &mut peer, USUAL),
+        [
+            format!("6: ok {ID}"),
+            format!("{ID}: REPLICATE recording=0 subscription=-1 position=64"),
+            format!("{ID}: ok 1001"),
+            format!("{ID}: EXTEND recording=0 subscription=1001 position=64"),
+            format!("{ID}: SYNC recording=0 subscription=1001 position=4096"),
+            format!("{ID}: REPLICATE_END recording=0 subscription=-1 position=-1"),
+            format!("{ID}: STOP recording=0 subscription=1001 position=4096"),
+        ]
+    );
+    let defaults = "term-length=65536|mtu=1408|sparse=true";
+    assert_eq!(
+        peer.orders,
+        [
+            &format!(
+                "connect source {ID} stream=10 {SOURCE}|{defaults} stream=20 \
+                 aeron:udp?endpoint=copy:0|{defaults}"
+            ),
+            "subscribe 1 stream=10 aeron:udp?endpoint=copy:0|session-id=5|rejoin=false",
+            "record 0 subscription=1001 image=5 64+0",
+            &format!("close source {ID}"),
+            "abort recording 0",
+            "close subscription 1001",
+        ]
+    );
+    let replay = peer.requests.iter().find(|request| request.starts_with("ReplayRequest"));
+    let replay = replay.expect("a replay");
+    assert!(replay.contains("position: 64, length: -1, replay_stream_id: 10"), "{replay}");
+    assert!(peer.requests.last().expect("requests").starts_with("CloseSession"));
+    let copy = copy_of(&harness, 0);
+    assert_eq!((copy.start_position, copy.stop_position, copy.start_timestamp), (64, 4096, 1234));
+    assert_eq!((copy.segment_length, copy.mtu), (256 * 1024, 1408));
+    assert!(harness.conductor.catalog.channel_contains(0, b"alias=o"));
+    assert!(harness.is_idle());
+    assert_eq!(harness.errors(), [""; 0]);
+}
+
+#[test]
+fn copy_goes_on_behind_its_end() {
+    let (mut harness, mut peer) = (Harness::connected(), Peer::new());
+    let recording = existing(&mut harness, 0, 1024);
+    peer.join_position = 1024;
+    let sent = replicated(&mut harness, &mut peer, Wanted { recording, ..USUAL });
+    assert!(!sent.iter().any(|line| line.contains(": REPLICATE ")), "{sent:?}");
+    assert!(sent.contains(&format!("{ID}: SYNC recording=0 subscription=1002 position=4096")));
+    assert!(peer.requests.iter().any(|request| request.contains("position: 1024, length: -1")));
+    assert_eq!(copy_of(&harness, 0).stop_position, 4096);
+}
+
+#[test]
+fn copy_that_is_in_sync_ends_at_once() {
+    let (mut harness, mut peer) = (Harness::connected(), Peer::new());
+    let recording = existing(&mut harness, 0, 4096);
+    assert_eq!(
+        replicated(&mut harness, &mut peer, Wanted { recording, ..USUAL }),
+        [
+            format!("6: ok {ID}"),
+            format!("{ID}: SYNC recording=0 subscription=-1 position=4096"),
+            format!("{ID}: REPLICATE_END recording=0 subscription=-1 position=-1"),
+        ]
+    );
+    assert!(!peer.has_order("subscribe"));
+    assert!(harness.is_idle());
+}
+
+#[test]
+fn empty_recording_of_the_source_is_described_only() {
+    let (mut harness, mut peer) = (Harness::connected(), Peer::new());
+    peer.stop_position = 64;
+    assert_eq!(
+        replicated(&mut harness, &mut peer, USUAL)[1..],
+        [
+            format!("{ID}: REPLICATE recording=0 subscription=-1 position=64"),
+            format!("{ID}: SYNC recording=0 subscription=-1 position=64"),
+            format!("{ID}: REPLICATE_END recording=0 subscription=-1 position=-1"),
+        ]
+    );
+    let copy = copy_of(&harness, 0);
+    assert_eq!((copy.start_position, copy.stop_position), (64, 64));
+}
+
+#[test]
+fn empty_copy_is_replaced() {
+    let (mut harness, mut peer) = (Harness::connected(), Peer::new());
+    let recording = existing(&mut harness, 32, 32);
+    let sent = replicated(&mut harness, &mut peer, Wanted { recording, ..USUAL });
+    assert!(!sent.iter().any(|line| line.contains(": REPLICATE ")), "{sent:?}");
+    let copy = copy_of(&harness, 0);
+    assert_eq!((copy.start_position, copy.stop_position), (64, 4096));
+    assert!(harness.conductor.catalog.channel_contains(0, b"alias=o"));
+}
+
+#[test]
+fn copy_ends_at_stop_position_without_sync() {
+    let (mut harness, mut peer) = (Harness::connected(), Peer::active(8192));
+    peer.recorded = 2048;
+    let wanted = Wanted { stop_position: 2048, file_io_max: 4096, session_id: -9, ..USUAL };
+    let sent = replicated(&mut harness, &mut peer, wanted);
+    assert!(peer.has_order("session-id=-9"));
+    assert_eq!(
+        sent[4..],
+        [
+            format!("{ID}: REPLICATE_END recording=0 subscription=-1 position=-1"),
+            format!("{ID}: STOP recording=0 subscription=1001 position=2048"),
+        ]
+    );
+    assert!(peer.requests.iter().any(|request| request.contains("length: 1984")));
+    assert!(harness.is_idle());
+}
+
+#[test]
+fn stream_that_ends_ends_replication_behind_its_stop() {
+    let (mut harness, mut peer) = (Harness::connected(), Peer::active(4096));
+    replicated(&mut harness, &mut peer, USUAL);
+    harness.stop(0, 4096);
+    peer.run(&mut harness);
+    assert_eq!(
+        harness.sent(),
+        [
+            format!("{ID}: STOP recording=0 subscription=1001 position=4096"),
+            format!("{ID}: REPLICATE_END recording=0 subscription=-1 position=-1"),
+        ]
+    );
+    assert!(peer.requests.iter().any(|request| request.starts_with("StopReplay")));
+    assert!(harness.is_idle());
+}
+
+#[test]
+fn stream_that_ends_in_sync_is_signalled_as_such() {
+    let (mut harness, mut peer) = (Harness::connected(), Peer::new());
+    peer.recorded = 2048;
+    replicated(&mut harness, &mut peer, USUAL);
+    // It reaches the end of the source's recording and ends before the next turn.
+    harness.stop(0, 4096);
+    peer.run(&mut harness);
+    assert_eq!(
+        harness.sent(),
+        [
+            format!("{ID}: SYNC recording=0 subscription=1001 position=4096"),
+            format!("{ID}: REPLICATE_END recording=0 subscription=-1 position=-1"),
+            format!("{ID}: STOP recording=0 subscription=1001 position=4096"),
+        ]
+    );
+    assert!(harness.is_idle());
+}
+
+#[test]
+fn tagged_copy_has_a_destination() {
+    let (mut harness, mut peer) = (Harness::connected(), Peer::active(4096));
+    let fields = [6, 17, -1, 333, -1, 10];
+    harness.send(request(TaggedReplicateRequest::TEMPLATE_ID, &fields, &[SOURCE, ""]));
+    peer.run(&mut harness);
+    assert!(peer.has_order(&format!(
+        "subscribe 1 stream=10 aeron:udp?tags=333,{ID}|control-mode=manual|session-id=5|rejoin=false \
+         + aeron:udp?endpoint=copy:0"
+    )));
+}
+
+#[test]
+fn live_stream_joins() {
+    let (mut harness, mut peer) = (Harness::connected(), Peer::active(TERM_LENGTH.into()));
+    peer.recorded = 4096;
+    let wanted = Wanted { live: LIVE, ..USUAL };
+    let sent = replicated(&mut harness, &mut peer, wanted);
+    assert_eq!(
+        sent.last(),
+        Some(&format!("{ID}: EXTEND recording=0 subscription=1001 position=64"))
+    );
+    assert!(!peer.has_order("add destination"));
+    // Up to the position that the source had, but it has gone on.
+    peer.position = i64::from(TERM_LENGTH) * 2;
+    harness.record_to(0, TERM_LENGTH.into());
+    peer.run(&mut harness);
+    assert!(!peer.has_order("add destination"));
+    harness.record_to(0, peer.position - i64::from(TERM_LENGTH / 4));
+    peer.run(&mut harness);
+    assert!(peer.has_order(&format!("add destination 1001 {LIVE}")));
+    assert!(!peer.has_order("count"));
+    peer.transports = 1;
+    harness.record_to(0, peer.position);
+    peer.run(&mut harness);
+    assert!(peer.has_order("count transports 0"));
+    assert!(harness.sent().is_empty());
+    peer.transports = 2;
+    peer.run(&mut harness);
+    let position = peer.position;
+    assert_eq!(
+        harness.sent(),
+        [
+            format!("{ID}: MERGE recording=0 subscription=-1 position={position}"),
+            format!("{ID}: REPLICATE_END recording=0 subscription=-1 position=-1"),
+        ]
+    );
+    assert!(peer.has_order("remove destination 1001 aeron:udp?endpoint=copy:0"));
+    let replay = peer.requests.iter().find(|request| request.starts_with("ReplayRequest"));
+    assert!(replay.is_some());
+    // The recording goes on.
+    assert_eq!(harness.conductor.replications.len(), 0);
+    assert!(!harness.is_idle());
+    harness.stop(0, position);
+    assert_eq!(
+        harness.sent(),
+        [format!("{ID}: STOP recording=0 subscription=1001 position={position}")]
+    );
+    assert!(harness.is_idle());
+}
+
+#[test]
+fn live_merge_needs_an_active_source() {
+    let wanted = Wanted { live: LIVE, ..USUAL };
+    let (mut harness, mut peer) = (Harness::connected(), Peer::new());
+    let text = "cannot live merge without active source recording";
+    assert_eq!(
+        replicated(&mut harness, &mut peer, wanted)[1..],
+        [
+            format!("{ID}: REPLICATE recording=0 subscription=-1 position=64"),
+            format!("{ID}: error 0: {text}"),
+            format!("{ID}: REPLICATE_END recording=0 subscription=-1 position=-1"),
+        ]
+    );
+    // It stops while the stream catches up.
+    let (mut harness, mut peer) = (Harness::connected(), Peer::active(4096));
+    peer.recorded = 2048;
+    replicated(&mut harness, &mut peer, wanted);
+    peer.position = -1;
+    harness.record_to(0, 4096);
+    peer.run(&mut harness);
+    let sent = harness.sent();
+    assert_eq!(sent[0], format!("{ID}: error 0: ERROR - {text}"));
+    assert!(harness.is_idle());
+    // The stream ends while it catches up.
+    let (mut harness, mut peer) = (Harness::connected(), Peer::active(4096));
+    peer.recorded = 2048;
+    replicated(&mut harness, &mut peer, wanted);
+    harness.stop(0, 2048);
+    peer.run(&mut harness);
+    let sent = harness.sent();
+    assert_eq!(sent[1], format!("{ID}: error 0: ERROR - replication image closed unexpectedly"));
+    assert!(harness.is_idle());
+}
+
+#[test]
+fn response_channel_is_requested_on_a_stream_of_its_own() {
+    let (mut harness, mut peer) = (Harness::connected(), Peer::new());
+    let channel = "aeron:udp?control-mode=response|control=copy:9";
+    let sent = replicated(&mut harness, &mut peer, Wanted { channel, ..USUAL });
+    assert_eq!(sent.len(), 7, "{sent:?}");
+    assert!(peer.has_order(
+        "subscribe 1 stream=10 aeron:udp?control=copy:9|control-mode=response|rejoin=false"
+    ));
+    assert!(peer.has_order(&format!("replay requests {ID} stream=10 {SOURCE}")));
+    assert!(peer.requests.iter().any(|request| request.contains("replay_token: 99")));
+    for wanted in [Wanted { live: LIVE, ..USUAL }, Wanted { tags: [1, -1], ..USUAL }] {
+        replicate(&mut harness, Wanted { channel, ..wanted });
+    }
+    assert_eq!(
+        harness.sent(),
+        [
+            "6: error 0: response channels can't be used with live destinations",
+            "6: error 0: response channels can't be used with tagged replication",
+        ]
+    );
+}
+
+#[test]
+fn wrong_requests_are_refused() {
+    let mut harness = Harness::connected();
+    replicate(&mut harness, Wanted { recording: 88, ..USUAL });
+    harness.add_active("aeron:ipc");
+    replicate(&mut harness, Wanted { recording: 0, ..USUAL });
+    replicate(&mut harness, Wanted { channel: "udp", ..USUAL });
+    stop(&mut harness, ID);
+    assert_eq!(
+        harness.sent(),
+        [
+            "6: error 2: cannot replicate to active recording 0",
+            "6: error 0: Aeron URIs must start with 'aeron:', found: udp",
+            &format!("8: error 12: unknown replication id {ID}"),
+        ]
+    );
+    harness.conductor.settings.replication.channel.clear();
+    replicate(&mut harness, USUAL);
+    let name = "replication_channel (AERON_ARCHIVE_REPLICATION_CHANNEL)";
+    assert_eq!(harness.sent(), [format!("6: error 0: {name} is not set")]);
+    assert_eq!(harness.conductor.replications.len(), 0);
+}
+
+#[test]
+fn recording_that_does_not_fit_is_refused() {
+    let end = format!("{ID}: REPLICATE_END recording=-1 subscription=-1 position=-1");
+    let (mut harness, mut peer) = (Harness::connected(), Peer::new());
+    let sent = replicated(&mut harness, &mut peer, Wanted { file_io_max: 100, ..USUAL });
+    let text = "Replication fileIoMaxLength (100) is less than than the recording mtuLength (1408)";
+    assert_eq!(sent[1..], [format!("{ID}: error 0: {text}"), end.clone()]);
+
+    let (mut harness, mut peer) = (Harness::connected(), Peer::new());
+    peer.mtu = 7;
+    let sent = replicated(&mut harness, &mut peer, USUAL);
+    assert!(sent[1].contains("the recording of the source is not valid"), "{sent:?}");
+    assert_eq!(sent[2..], [end]);
+    assert!(harness.is_idle());
+}
+
+#[test]
+fn low_storage_space_ends_replication() {
+    let (mut harness, mut peer) = (Harness::connected(), Peer::new());
+    harness.conductor.settings.low_storage_space_threshold = u64::MAX;
+    let sent = replicated(&mut harness, &mut peer, USUAL);
+    assert!(sent[2].starts_with(&format!("{ID}: error 11: low storage")), "{sent:?}");
+    assert!(sent[3].contains("REPLICATE_END recording=0"), "{sent:?}");
+    assert!(harness.is_idle());
+}
+
+#[test]
+fn source_that_refuses_or_is_silent_ends_replication() {
+    let connection = |text| format!("error 14: Replication connection failed=ERROR - {text}");
+    let errors = [
+        (58, connection("no")),
+        (68, connection("no")),
+        (10, "error 0: ERROR - no".to_owned()),
+        (6, "error 0: ERROR - no".to_owned()),
+    ];
+    for (template, expected) in errors {
+        let (mut harness, mut peer) = (Harness::connected(), Peer::new());
+        peer.fault = Some((template, Some("no")));
+        let sent = replicated(&mut harness, &mut peer, USUAL);
+        assert!(sent.contains(&format!("{ID}: {expected}")), "{sent:?}");
+        check_ended(&mut harness, &mut peer, sent);
+    }
+    let timeout = "Archive connect timeout: step=";
+    let silences = [
+        (58, connection(&format!("{timeout}AWAIT_CONNECT_RESPONSE"))),
+        (68, connection(&format!("{timeout}AWAIT_ARCHIVE_ID_RESPONSE"))),
+        (10, "error 0: ERROR - failed to fetch remote recording descriptor".to_owned()),
+        (12, "error 0: ERROR - failed to get recording position".to_owned()),
+        (105, "error 0: ERROR - failed to get replay token".to_owned()),
+        (6, "error 0: ERROR - failed get acknowledgement of replay request".to_owned()),
+    ];
+    for (template, expected) in silences {
+        let (mut harness, mut peer) = (Harness::connected(), Peer::active(4096));
+        peer.fault = Some((template, None));
+        let (live, channel) = match template {
+            12 => (LIVE, ""),
+            105 => ("", "aeron:udp?control-mode=response|control=copy:9"),
+            _ => ("", ""),
+        };
+        replicate(&mut harness, Wanted { live, channel, ..USUAL });
+        peer.run(&mut harness);
+        harness.tick_after(MESSAGE_TIMEOUT_MS - 1);
+        let mut sent = harness.sent();
+        assert!(!sent.iter().any(|line| line.contains("error")), "{sent:?}");
+        harness.tick_after(1);
+        sent.extend(harness.sent());
+        let expected = format!("{ID}: {expected}");
+        assert!(sent.iter().any(|line| line.starts_with(&expected)), "{sent:?}");
+        check_ended(&mut harness, &mut peer, sent);
+    }
+}
+
+/// Checks that the client was told of an end, and that nothing is left.
+fn check_ended(harness: &mut Harness, peer: &mut Peer, mut sent: Vec<String>) {
+    peer.run(harness);
+    sent.extend(harness.sent());
+    let ends = sent.iter().filter(|line| line.contains("REPLICATE_END")).count();
+    assert_eq!(ends, 1, "{sent:?}");
+    assert!(harness.is_idle(), "{sent:?}");
+    assert!(peer.has_order(&format!("close source {ID}")));
+    let count = |verb: &str| peer.orders.iter().filter(|order| order.starts_with(verb)).count();
+    assert_eq!(count("subscribe"), count("close subscription"), "{:?}", peer.orders);
+}
+
+#[test]
+fn source_that_fails_in_any_state_leaves_nothing() {
+    for steps in 0..12 {
+        for live in ["", LIVE] {
+            for fault in 0..5 {
+                let (mut harness, mut peer) = (Harness::connected(), Peer::active(8192));
+                peer.recorded = 4096;
+                replicate(&mut harness, Wanted { live, ..USUAL });
+                for _ in 0..steps {
+                    peer.advance(&mut harness);
+                }
+                match fault {
+                    0 => harness.conductor.on_source_failed(ID, "no socket"),
+                    1 => harness.out.is_source_connected = false,
+                    2 => peer.fault = Some((6, Some("gone"))),
+                    3 => harness.out.source_sending = Sending::NotConnected,
+                    _ => stop(&mut harness, ID),
+                }
+                peer.run(&mut harness);
+                for _ in 0..4 {
+                    harness.tick_after(MESSAGE_TIMEOUT_MS);
+                    peer.advance(&mut harness);
+                }
+                // Without a source, the stream ends, too.
+                if matches!(fault, 2 | 3) && harness.out.progress.contains_key(&0) {
+                    harness.stop(0, 4096);
+                }
+                let sent = harness.sent();
+                check_ended(&mut harness, &mut peer, sent);
+            }
+        }
+    }
+}
+
+#[test]
+fn failure_is_told_with_its_reason() {
+    let (mut harness, mut peer) = (Harness::connected(), Peer::active(4096));
+    replicate(&mut harness, USUAL);
+    harness.conductor.on_source_failed(ID, "no socket");
+    peer.run(&mut harness);
+    let text = "Replication connection failed=no socket";
+    assert!(harness.sent().contains(&format!("{ID}: error 14: {text}")));
+    assert_eq!(harness.errors(), [format!("replication {ID}: {text}")]);
+
+    let (mut harness, mut peer) = (Harness::connected(), Peer::active(4096));
+    replicated(&mut harness, &mut peer, USUAL);
+    harness.out.is_source_connected = false;
+    peer.run(&mut harness);
+    assert!(harness.sent().contains(&format!("{ID}: error 0: ERROR - not connected")));
+
+    let (mut harness, mut peer) = (Harness::connected(), Peer::active(4096));
+    replicated(&mut harness, &mut peer, Wanted { live: LIVE, tags: [1, 2], ..USUAL });
+    let (conductor, out) = (&mut harness.conductor, &mut harness.out);
+    conductor.on_destination_failed(1001, "no such interface".to_owned(), out);
+    peer.run(&mut harness);
+}
+
+#[test]
+fn refused_subscription_ends_replication() {
+    let (mut harness, mut peer) = (Harness::connected(), Peer::new());
+    replicate(&mut harness, USUAL);
+    while !peer.has_order("close source") && harness.out.progress.is_empty() {
+        harness.tick();
+        for order in harness.orders() {
+            match order.starts_with("subscribe") {
+                true => harness.refuse_subscription("no socket"),
+                false => peer.carry_out(&order, &mut harness),
+            }
+            peer.orders.push(order);
+        }
+        for request in mem::take(&mut harness.out.requests) {
+            peer.answer(&request, &mut harness);
+        }
+    }
+    let sent = harness.sent();
+    assert!(sent.contains(&format!("{ID}: error 0: no socket")), "{sent:?}");
+    assert!(sent.last().expect("an end").contains("REPLICATE_END"), "{sent:?}");
+    assert!(harness.is_idle());
+}
+
+#[test]
+fn stop_is_answered_before_the_end_is_signalled() {
+    let (mut harness, mut peer) = (Harness::connected(), Peer::active(4096));
+    replicated(&mut harness, &mut peer, USUAL);
+    stop(&mut harness, ID);
+    stop(&mut harness, ID);
+    peer.run(&mut harness);
+    assert_eq!(
+        harness.sent(),
+        [
+            "8: ok 0".to_owned(),
+            format!("8: error 12: unknown replication id {ID}"),
+            format!("{ID}: REPLICATE_END recording=0 subscription=-1 position=-1"),
+            format!("{ID}: STOP recording=0 subscription=1001 position=4096"),
+        ]
+    );
+}
+
+#[test]
+fn challenge_is_answered_without_credentials_only() {
+    let (mut harness, mut peer) = (Harness::connected(), Peer::new());
+    peer.is_challenging = true;
+    let sent = replicated(&mut harness, &mut peer, USUAL);
+    assert!(sent.last().expect("an end").contains("STOP"), "{sent:?}");
+    assert!(peer.requests.iter().any(|request| request.starts_with("ChallengeResponse")));
+
+    let (mut harness, mut peer) = (Harness::connected(), Peer::new());
+    peer.is_challenging = true;
+    let sent = replicated(&mut harness, &mut peer, Wanted { credentials: "admin:admin", ..USUAL });
+    assert!(sent[1].starts_with(&format!("{ID}: error 14: ")), "{sent:?}");
+    assert!(peer.requests[0].contains("encoded_credentials: ["), "{:?}", peer.requests);
+}
+
+#[test]
+fn replication_outlives_its_session_and_ends_with_the_server() {
+    let (mut harness, mut peer) = (Harness::connected(), Peer::active(4096));
+    replicated(&mut harness, &mut peer, USUAL);
+    harness.conductor.on_request_image_unavailable(IMAGE);
+    peer.run(&mut harness);
+    assert_eq!(harness.conductor.replications.len(), 1);
+    harness.conductor.begin_close(harness.now, &mut harness.out);
+    peer.run(&mut harness);
+    assert!(harness.is_idle());
+}
+
+#[test]
+fn other_requests_of_the_session_do_not_wait() {
+    let (mut harness, mut peer) = (Harness::connected(), Peer::active(4096));
+    replicate(&mut harness, USUAL);
+    // A recording whose subscription is being added holds up requests until then.
+    harness.start(30, "aeron:ipc?alias=other", false);
+    stop(&mut harness, 4711);
+    assert_eq!(harness.sent(), [format!("6: ok {ID}")]);
+    harness.register();
+    assert_eq!(harness.sent().len(), 2);
+    peer.run(&mut harness);
+}
