@@ -96,16 +96,21 @@ impl ClusterMembers {
         }
     }
 
-    /// The memory of a member in bytes, without the files that all share: the mean of all members.
+    /// The memory of each process of a member in bytes, without the files that all share: the means of all members, in
+    /// the order in which [`Member`] lists the processes.
     ///
     /// # Errors
     /// [`Failure::Run`] if a process is gone, or this is not Linux.
-    pub fn mean_private(&self) -> Result<f64, Failure> {
-        let programs = self.members.iter().flat_map(|member| &member.programs);
-        let bytes = programs
-            .map(|program| process_usage::proportional(program.pid()))
-            .sum::<Result<u64, Failure>>()?;
-        Ok(bytes as f64 / self.members.len().max(1) as f64)
+    pub fn mean_private(&self) -> Result<Vec<f64>, Failure> {
+        let count = self.members.iter().map(|member| member.programs.len()).max();
+        let mean = |index: usize| {
+            let programs = self.members.iter().filter_map(|member| member.programs.get(index));
+            let bytes = programs
+                .map(|program| process_usage::proportional(program.pid()))
+                .sum::<Result<u64, Failure>>()?;
+            Ok(bytes as f64 / self.members.len() as f64)
+        };
+        (0..count.unwrap_or(0)).map(mean).collect()
     }
 
     /// Makes sure that all processes still run.

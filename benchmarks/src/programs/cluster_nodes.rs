@@ -25,12 +25,15 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// How often a client sends while it waits for the answer to a message after a kill.
 const INTERVAL: Duration = Duration::from_millis(1);
 
+/// How often an idle client sends. The cluster closes a session after ten silent seconds.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Compares members of a cluster whose only Java machine has the consensus module, with members in Java.
 ///
 /// In Rust, a member is the program archiving_media_driver, a Java machine with the consensus module, and a service in
 /// Rust; in Java, it is one Java machine. Each run starts a cluster anew: the time from the first process to the first
-/// answer to a client, the memory of a member after the time of --measure, and, with several members, the time from the
-/// kill of the leader's processes to the answer to a message that was sent later. A leader is missed after a second,
+/// answer to a client, the memory of a member and of each of its processes after the time of --measure, and, with
+/// several members, the time from the kill of the leader's processes to the answer to a message that was sent later. A leader is missed after a second,
 /// and an election waits half a second. The service echoes, and all threads back off. Needs Java; Linux only.
 #[derive(Debug, Clone, Args)]
 #[command(mut_arg("measure", |arg| arg.default_value("5s")))]
@@ -94,15 +97,20 @@ impl ClusterNodesOptions {
         let measured = Client::connect(&connection, &members, interrupt).and_then(|mut client| {
             client.await_answer()?;
             let started_in = start.elapsed();
-            if interrupt.wait_until(Instant::now() + self.run.measure, || false) {
-                return Err(Failure::Interrupted);
-            }
-            let private = members.mean_private()?;
+            client.stay(self.run.measure)?;
+            let of_processes = members.mean_private()?;
+            let private = of_processes.iter().sum::<f64>();
             let mut figures = vec![
                 ("first answer ms", started_in.as_secs_f64() * 1e3),
                 ("private MiB a member", private / f64::from(1 << 20)),
                 ("members a GiB", f64::from(1 << 30) / private),
             ];
+            let names: &[_] = match contender {
+                Language::Rust => &["archive MiB", "JVM MiB", "service MiB"],
+                Language::Java => &["JVM MiB"],
+            };
+            let of_processes = of_processes.iter().map(|bytes| bytes / f64::from(1 << 20));
+            figures.extend(names.iter().copied().zip(of_processes));
             if count > 1 {
                 let leader = usize::try_from(client.session.leader_member_id());
                 let leader = leader.map_err(|error| Failure::run("no leader", error))?;
@@ -152,6 +160,23 @@ impl<'a> Client<'a> {
                 Err(_) => {}
             }
         }
+    }
+
+    /// Keeps the session open for some time.
+    fn stay(&mut self, duration: Duration) -> Result<(), Failure> {
+        let end = Instant::now() + duration;
+        while Instant::now() < end {
+            // Without a connection, it is sent a second later.
+            let _ = self.session.send_keep_alive();
+            self.session
+                .poll_egress(|_, _| {}, 10)
+                .map_err(|error| Failure::run("cannot poll the egress", error))?;
+            let next = end.min(Instant::now() + KEEP_ALIVE_INTERVAL);
+            if self.interrupt.wait_until(next, || false) {
+                return Err(Failure::Interrupted);
+            }
+        }
+        Ok(())
     }
 
     /// Sends messages until one of them is answered.

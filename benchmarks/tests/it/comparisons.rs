@@ -304,7 +304,7 @@ benchmarks! {
         arguments: &["cluster-nodes", "--contenders=rust", "--members=1"],
         needs_java: true,
         rows: &["members: 1: Rust"],
-        measures: &["first answer ms", "private MiB a member", "members a GiB"],
+        measures: &["first answer ms", "private MiB a member", "members a GiB", "JVM MiB"],
     }
     cluster {
         arguments: &[
