@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use rusteron_client::{Aeron, CncFile, CounterSnapshot};
 
-use super::options::{AeronVersion, MemberArchive, Options, Service};
-use crate::child_process::{folder_of_archives, program_in};
-use crate::program::without_settings;
+use super::member_archive::MemberArchive;
+use super::options::{AeronVersion, Options, Service};
 use crate::{ChildProcess, await_some, await_that, context, free_port, java_run, prepare_java};
 
 /// The pause between two looks at a process or its counters.
@@ -188,9 +187,7 @@ impl JavaNode {
     /// Compiles the member's programs, unless that was done before, so that it takes no time of a deadline.
     pub(super) fn prepare(&self) {
         prepare_java(&mut self.script(), PROGRAM).expect("a program");
-        if self.archive == MemberArchive::Rust {
-            driver_command();
-        }
+        self.archive.program();
     }
 
     /// `java/run` with the member's release of Aeron.
@@ -209,9 +206,9 @@ impl JavaNode {
         fs::create_dir_all(&self.root).expect("a directory");
         let mut command = self.script();
         command.arg(PROGRAM).args(&self.arguments);
-        if self.archive == MemberArchive::Rust {
+        if let Some(mut driver) = self.archive.program() {
             command.arg("-Drusteron.external=archive");
-            self.driver = Some(self.spawn(&mut driver_command(), self.driver_log_file()));
+            self.driver = Some(self.spawn(&mut driver, self.driver_log_file()));
         }
         self.child = Some(self.spawn(&mut command, self.log_file()));
     }
@@ -501,16 +498,7 @@ pub(super) fn die_with_test(command: &mut Command) {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn die_with_test(_: &mut Command) {}
 
-/// Media driver and archive in Rust, without arguments.
-fn driver_command() -> Command {
-    without_settings(program_in(
-        &folder_of_archives(),
-        "archiving_media_driver",
-        "rusteron-archive-server",
-    ))
-}
-
-fn await_process_end(process: &mut ChildProcess) -> ExitStatus {
+pub(super) fn await_process_end(process: &mut ChildProcess) -> ExitStatus {
     await_some("the end of a member", || {
         thread::sleep(PAUSE);
         process.try_wait()

@@ -7,6 +7,7 @@ mod java_node;
 pub mod ledger;
 #[cfg(feature = "cluster")]
 pub mod load;
+mod member_archive;
 mod options;
 #[cfg(feature = "cluster")]
 pub mod requests;
@@ -22,7 +23,8 @@ mod stand_in_module;
 pub use java_backup::JavaBackup;
 pub use java_cluster::{JavaCluster, has_compiled_aeron};
 pub use java_node::{JavaNode, Ports, SERVICE_CLOSED_FIRST};
-pub use options::{AeronVersion, MemberArchive, Options, Service};
+pub use member_archive::MemberArchive;
+pub use options::{AeronVersion, Options, Service};
 #[cfg(feature = "service")]
 pub use rust_cluster::RustCluster;
 #[cfg(feature = "service")]

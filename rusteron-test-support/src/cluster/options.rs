@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::member_archive::MemberArchive;
+
 /// A service of `java/cluster`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Service {
@@ -38,26 +40,6 @@ pub enum AeronVersion {
     Maven,
     /// The release of the C code, compiled by `java/compile-aeron` from the same package.
     Compiled,
-}
-
-/// The media driver and archive of a member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemberArchive {
-    /// `archiving_media_driver` of `rusteron-archive-server`, in a process of its own.
-    Rust,
-    /// Java's, in the process of the consensus module.
-    Java,
-}
-
-/// Rust's, unless the variable `RUSTERON_CLUSTER_ARCHIVE` is `java`.
-impl Default for MemberArchive {
-    fn default() -> Self {
-        match std::env::var("RUSTERON_CLUSTER_ARCHIVE").as_deref() {
-            Err(_) | Ok("rust") => Self::Rust,
-            Ok("java") => Self::Java,
-            Ok(other) => panic!("RUSTERON_CLUSTER_ARCHIVE={other}: must be rust or java"),
-        }
-    }
 }
 
 /// Settings of a cluster.
@@ -122,8 +104,7 @@ impl Options {
     pub(super) fn archive(&self, member: usize) -> MemberArchive {
         // A member that was away for more than a leader's term copies the log from the leader's archive, which ours
         // cannot do yet.
-        let default =
-            if self.members == 1 { MemberArchive::default() } else { MemberArchive::Java };
+        let default = if self.members == 1 { MemberArchive::default() } else { MemberArchive::Java };
         self.archives.get(member).copied().unwrap_or(default)
     }
 
