@@ -104,7 +104,8 @@ impl Options {
     pub(super) fn archive(&self, member: usize) -> MemberArchive {
         // A member that was away for more than a leader's term copies the log from the leader's archive, which ours
         // cannot do yet.
-        let default = if self.members == 1 { MemberArchive::default() } else { MemberArchive::Java };
+        let default =
+            if self.members == 1 { MemberArchive::default() } else { MemberArchive::Java };
         self.archives.get(member).copied().unwrap_or(default)
     }
 
