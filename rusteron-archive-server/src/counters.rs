@@ -63,12 +63,12 @@ pub(crate) struct ArchiveCounters {
 }
 
 impl ArchiveCounters {
-    /// Finds the counter of errors. There is one if an archive of this id uses the media driver.
-    pub(crate) fn find_errors(self, counters: &CountersReader<'_>) -> Option<i32> {
+    /// Finds the owner of the counter of errors: the client of an archive of this id that uses the media driver.
+    pub(crate) fn find_owner(self, counters: &CountersReader<'_>) -> Option<i64> {
         let is_ours = |key: &[u8]| i64_at(key, 0) == Some(self.archive_id);
         let found =
             counters.iter().find(|counter| counter.type_id == ERRORS && is_ours(&counter.key));
-        found.map(|counter| counter.id)
+        found.map(|counter| counter.owner_id)
     }
 
     /// Errors, with the version of Aeron.

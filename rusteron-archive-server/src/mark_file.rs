@@ -9,12 +9,14 @@
 //! - **A server that hangs** keeps the lock, and so the directory, however old its timestamp is.
 //! - **File systems without locks** have the rules of the timestamp alone, and so have directories that another host or
 //!   Java's archive has used last.
-//! - **Positions.** A killed server leaves the positions of its recordings, by which the next one tells a message that a
-//!   kill has cut off from one that ends in zeros.
+//! - **Notes.** A killed server leaves the positions of its recordings, by which the next one tells a message that a
+//!   kill has cut off from one that ends in zeros. It also leaves the identity of its client, which the next one closes:
+//!   the media driver would otherwise keep its counters, and with them the archive's id, for ten seconds.
 //! - **The version** is zero while a server starts, so a program that waits for the start does not take the version
 //!   of a former one for it. A server that ends leaves a version behind, even before it was ready: Java's archive
 //!   refuses a file without one.
 
+mod client;
 mod guard;
 mod header;
 mod lock;
@@ -23,9 +25,11 @@ mod positions;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use rusteron_core::cnc::ClientIdentity;
 use rusteron_core::files;
 use rusteron_core::mark_file::{
     self, ACTIVITY_OFFSET, ENDED, Former, HEADER_LENGTH, MappedFile, Owner, Reservation, STARTING,
@@ -47,6 +51,8 @@ pub(crate) use crate::mark_file::positions::read as read_positions;
 
 const NAME: &str = "archive-mark.dat";
 const LINK_NAME: &str = "archive-mark.lnk";
+/// The part of the file for notes to the next server, which Aeron leaves zero. Texts that reach so far leave no space.
+const NOTES: Range<usize> = HEADER_LENGTH / 2..HEADER_LENGTH;
 
 /// The mark file of a server, which no other archive can take meanwhile. Dropping it marks the server as ended. The
 /// file stays.
@@ -56,12 +62,35 @@ const LINK_NAME: &str = "archive-mark.lnk";
 #[derive(Debug)]
 pub(crate) struct MarkFile {
     file: mark_file::MarkFile,
-    /// There is space for positions.
-    has_positions: bool,
-    /// The positions that recordings had when the former archive was killed.
-    killed_positions: HashMap<i64, i64>,
+    /// There is a lock, and space for notes.
+    has_notes: bool,
+    killed: Killed,
     /// Dropped last.
-    _lock: Lock,
+    lock: Lock,
+}
+
+/// What the former archive has noted, if it was killed.
+#[derive(Debug, Default)]
+struct Killed {
+    /// The positions that its recordings had.
+    positions: HashMap<i64, i64>,
+    /// Its client.
+    client: Option<ClientIdentity>,
+}
+
+impl Killed {
+    /// Reads the notes of the owner of a file. `start` is the length of what is missing in front of the header.
+    fn read(bytes: &[u8], header: &Header, start: usize, former: Former, lock: &Lock) -> Self {
+        if !former.has_ended || start != 0 || !header.has_space_for_notes() {
+            return Self::default();
+        }
+        let client = lock.file_id().and_then(|file| client::read(bytes, file));
+        Self { positions: positions::read(bytes), client }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.positions.is_empty() && self.client.is_none()
+    }
 }
 
 impl MarkFile {
@@ -95,14 +124,14 @@ impl MarkFile {
         let dir = settings.mark_file_dir().map_or_else(|| Ok(archive_dir.clone()), make_dir)?;
         let path = dir.join(NAME);
         let reservation = Reservation::new(&path).map_err(|owner| active(&path, owner))?;
-        let (map, lock, killed_positions) = match create(&path, &header, length)? {
-            Some((map, lock)) => (map, lock, HashMap::new()),
+        let (map, lock, killed) = match create(&path, &header, length)? {
+            Some((map, lock)) => (map, lock, Killed::default()),
             None => take_over(&path, &header, length)?,
         };
         let file = mark_file::MarkFile::new(map, HEADER_LENGTH..errors_end, reservation);
         // From here on, dropping the mark file marks it as ended.
-        let has_positions = lock.is_held() && header.has_space_for_positions();
-        let mark_file = Self { file, has_positions, killed_positions, _lock: lock };
+        let has_notes = lock.is_held() && header.has_space_for_notes();
+        let mark_file = Self { file, has_notes, killed, lock };
         let link = archive_dir.join(LINK_NAME);
         mark_file::replace_link(&link, (dir != archive_dir).then_some(&*dir))
             .map_err(|error| ServerError::file(&link, &error))?;
@@ -112,12 +141,25 @@ impl MarkFile {
     /// Returns the positions that recordings had when the former archive was killed, by id. Empty if it ended in another
     /// way, or if that is not certain.
     pub(crate) fn killed_positions(&self) -> &HashMap<i64, i64> {
-        &self.killed_positions
+        &self.killed.positions
+    }
+
+    /// Returns the client of the former archive, whose process has certainly ended since. The media driver may have
+    /// closed the client already.
+    pub(crate) fn killed_client(&self) -> Option<&ClientIdentity> {
+        self.killed.client.as_ref()
+    }
+
+    /// Notes the client of this server, in place of the former archive's. Belongs before the first counter.
+    pub(crate) fn note_client(&self, client: &ClientIdentity) {
+        if let Some(file) = self.lock.file_id().filter(|_| self.has_notes) {
+            client::store(self, client, file);
+        }
     }
 
     /// Forgets these positions. The catalog has to have the ends of all recordings.
     pub(crate) fn forget_killed_positions(&self) {
-        if self.has_positions {
+        if self.has_notes {
             for offset in positions::SLOTS.step_by(size_of::<i64>()) {
                 self.file.number(offset).store(0, Ordering::Release);
             }
@@ -209,19 +251,15 @@ fn create(path: &Path, header: &Header, length: usize) -> Result<Option<Locked>>
     Ok(Some((map, lock)))
 }
 
-/// Takes over an existing file, if its owner is not alive. Returns the positions that are left of a killed owner, too.
-fn take_over(
-    path: &Path,
-    header: &Header,
-    length: usize,
-) -> Result<(MappedFile, Lock, HashMap<i64, i64>)> {
+/// Takes over an existing file, if its owner is not alive. Returns the notes of a killed owner, too.
+fn take_over(path: &Path, header: &Header, length: usize) -> Result<(MappedFile, Lock, Killed)> {
     let failed = |error: io::Error| ServerError::file(path, &error);
     let refused = |owner: Owner| active(path, owner);
     let mut file = files::open(path, OpenOptions::new().read(true).write(true)).map_err(failed)?;
     let Ended { lock, bytes, owner } = former_owner(path, &file)?.map_err(refused)?;
     let Some((old, start, former)) = owner else {
         let map = mark_file::write_whole(&mut file, &encode(header, &lock), length);
-        return Ok((map.map_err(failed)?, lock, HashMap::new()));
+        return Ok((map.map_err(failed)?, lock, Killed::default()));
     };
     // The header is not zero throughout, so its beginning is on disk.
     let map = MappedFile::new(&file, HEADER_LENGTH).map_err(failed)?;
@@ -241,13 +279,13 @@ fn take_over(
         log::warn!("the errors in {} cannot be saved: {error}", path.display());
     }
     let mut new = encode(header, &lock);
-    let killed_positions = killed_positions(&bytes, &old, start, former);
-    if !killed_positions.is_empty() && header.has_space_for_positions() {
-        // Until the catalog has the ends: this server can be killed before.
-        new[positions::SLOTS].copy_from_slice(&bytes[positions::SLOTS]);
+    let killed = Killed::read(&bytes, &old, start, former, &lock);
+    if !killed.is_empty() && header.has_space_for_notes() {
+        // Until the catalog has the ends and the client is closed: this server can be killed before.
+        new[NOTES].copy_from_slice(&bytes[NOTES]);
     }
     match mark_file::write_whole(&mut file, &new, length) {
-        Ok(map) => Ok((map, lock, killed_positions)),
+        Ok(map) => Ok((map, lock, killed)),
         Err(error) => {
             if start == 0 {
                 activity.store(ENDED.to_le(), Ordering::Release);
@@ -293,20 +331,6 @@ fn former_owner(path: &Path, file: &File) -> Result<Result<Ended, Owner>> {
     };
     let owner = Some((header, start, former));
     Ok(former.check().map(|()| Ended { lock, bytes, owner }))
-}
-
-/// Returns the positions that a killed owner has left. Empty if it ended in another way, or if that is not certain.
-fn killed_positions(
-    bytes: &[u8],
-    header: &Header,
-    start: usize,
-    former: Former,
-) -> HashMap<i64, i64> {
-    if former.has_ended && start == 0 && header.has_space_for_positions() {
-        positions::read(bytes)
-    } else {
-        HashMap::new()
-    }
 }
 
 /// Decodes the header of a file. Returns it with the length of what is missing in front of it.

@@ -2,6 +2,7 @@
 
 use rusteron_sys as sys;
 
+use rusteron_core::cnc::ClientIdentity;
 use rusteron_core::error::Result;
 use rusteron_core::ffi::callback;
 
@@ -29,6 +30,18 @@ impl<'a> RawClient<'a> {
     /// Returns the C client, which is live as long as a handle to it exists.
     pub fn as_ptr(self) -> *mut sys::aeron_t {
         self.0.client().as_ptr()
+    }
+
+    /// Returns a name of the client by which later processes find it.
+    pub fn identity(self) -> ClientIdentity {
+        // SAFETY: the handle keeps the client live.
+        unsafe { ClientIdentity::of_client(self.as_ptr()) }
+    }
+
+    /// Asks the driver to [close](ClientIdentity::close) a client whose process has ended.
+    pub fn close_ended(self, client: &ClientIdentity) -> bool {
+        // SAFETY: as in `identity`.
+        unsafe { client.close(self.as_ptr()) }
     }
 
     /// Returns whether the client has no conductor thread. A waiting caller then has to do the

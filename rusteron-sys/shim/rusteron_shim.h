@@ -283,6 +283,12 @@ void rusteron_unlock_dir(int lock);
 int64_t rusteron_command_position(aeron_t *client);
 
 /*
+ * Asks the driver of a client to close the client with an id, as that does itself when it ends. Returns false if the
+ * buffer of commands to the driver is full. The driver ignores an id that it does not know.
+ */
+bool rusteron_close_client(aeron_t *client, int64_t client_id);
+
+/*
  * The length of the list of requests that await the driver's answer, and a way to truncate it. Only for a client in
  * invoker mode. If a request does not fit into the driver's buffer, aeron_async_add_publication() and similar
  * functions free the request that they have just put at the end of this list.

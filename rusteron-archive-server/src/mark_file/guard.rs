@@ -9,7 +9,7 @@ use rusteron_core::files;
 use rusteron_core::mark_file::{LIVENESS_TIMEOUT, Owner, Reservation};
 
 use crate::error::{Result, ServerError, ServerErrorKind};
-use crate::mark_file::{Ended, LINK_NAME, Lock, NAME, former_owner, killed_positions};
+use crate::mark_file::{Ended, Killed, LINK_NAME, Lock, NAME, former_owner};
 
 /// Keeps this server out of a directory. Java's archive knows no lock, and starts nevertheless.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Guard {
             Ok(file) => {
                 let Ended { lock, bytes, owner } = former_owner(&path, &file)?.map_err(refused)?;
                 let positions = owner.map(|(header, start, former)| {
-                    killed_positions(&bytes, &header, start, former)
+                    Killed::read(&bytes, &header, start, former, &lock).positions
                 });
                 (Some(lock), positions.unwrap_or_default())
             }

@@ -1,9 +1,9 @@
 //! The header of an archive's mark file: SBE, schema 100, written as version 2, format 3.1.0.
 
-use rusteron_core::mark_file::{HEADER_LENGTH, STARTING};
+use rusteron_core::mark_file::{ENDED, HEADER_LENGTH, STARTING};
 use rusteron_core::sbe::{MessageHeader, Reader, Writer};
 
-use crate::mark_file::positions::SLOTS;
+use crate::mark_file::NOTES;
 
 /// The version of an archive that has started: 3.1.0.
 pub(crate) const VERSION: i32 = 3 << 16 | 1 << 8;
@@ -100,11 +100,13 @@ impl std::fmt::Display for HeaderError {
 impl Holder {
     /// Returns whether the owner of a file has ended, whose lock is free: whether the owner had the lock.
     pub(super) fn has_ended(&self, header: &Header, boot_id: &[u8; BOOT_ID_LENGTH]) -> bool {
-        let state = match header.activity_timestamp {
-            STARTING => HOLDER_STARTING,
-            _ => HOLDER_STARTED,
+        let is_state = match header.activity_timestamp {
+            STARTING => self.state == HOLDER_STARTING,
+            // Also after a failed start, which leaves the notes of the owner before.
+            ENDED => true,
+            _ => self.state == HOLDER_STARTED,
         };
-        self.state == state
+        is_state
             && self.start_timestamp == header.start_timestamp
             && self.boot_id == *boot_id
             && *boot_id != [0; BOOT_ID_LENGTH]
@@ -179,8 +181,8 @@ impl Header {
         if header.version == 0 { Err(HeaderError::Version(0)) } else { Ok(header) }
     }
 
-    /// Tells whether the texts leave space for [positions](super::positions).
-    pub(super) fn has_space_for_positions(&self) -> bool {
+    /// Tells whether the texts leave space for [notes](NOTES).
+    pub(super) fn has_space_for_notes(&self) -> bool {
         let texts = [
             &self.control_channel,
             &self.local_control_channel,
@@ -189,7 +191,7 @@ impl Header {
         ];
         let length = |text: &&String| size_of::<u32>() + text.len();
         let fixed = MessageHeader::LENGTH + usize::from(HEADER.block_length);
-        fixed + texts.iter().map(length).sum::<usize>() <= SLOTS.start
+        fixed + texts.iter().map(length).sum::<usize>() <= NOTES.start
     }
 
     /// Returns the [`HEADER_LENGTH`] bytes of the header. `None` if the texts are too long.

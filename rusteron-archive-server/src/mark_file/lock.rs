@@ -5,6 +5,9 @@ use std::path::Path;
 
 use rusteron_core::ffi::Process;
 
+/// Device and inode of a file.
+pub(super) type FileId = [i64; 2];
+
 /// The lock of a file, if the file system has locks. The operating system takes it away from a process that ends.
 ///
 /// A forked child gets the file, too. It neither unlocks the file by dropping this, nor keeps the lock beyond the drop in
@@ -32,6 +35,11 @@ impl Lock {
     pub(super) fn is_held(&self) -> bool {
         self.file.is_some()
     }
+
+    /// Returns what tells the file from its copies: device and inode. `None` without a lock.
+    pub(super) fn file_id(&self) -> Option<FileId> {
+        self.file.as_ref().and_then(file_id)
+    }
 }
 
 impl Drop for Lock {
@@ -57,6 +65,14 @@ fn try_lock(file: &File) -> std::io::Result<Option<File>> {
 }
 
 #[cfg(unix)]
+fn file_id(file: &File) -> Option<FileId> {
+    use std::os::unix::fs::MetadataExt;
+
+    let metadata = file.metadata().ok()?;
+    Some([metadata.dev() as i64, metadata.ino() as i64])
+}
+
+#[cfg(unix)]
 fn unlock(file: &File) {
     // Closing the file does the same later.
     let _ = rustix::fs::flock(file, rustix::fs::FlockOperation::Unlock);
@@ -65,6 +81,11 @@ fn unlock(file: &File) {
 #[cfg(not(unix))]
 fn try_lock(_: &File) -> std::io::Result<Option<File>> {
     Err(std::io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(not(unix))]
+fn file_id(_: &File) -> Option<FileId> {
+    None
 }
 
 #[cfg(not(unix))]

@@ -1,4 +1,4 @@
-//! Positions of recordings in progress, in the part of the mark file's header that Aeron leaves zero.
+//! Positions of recordings in progress, among the [notes](NOTES) of the mark file.
 //!
 //! They tell the next server how far a killed one had come: memory that is mapped survives the process, with all stores
 //! that came before the kill. They do not survive the operating system as exactly, so they count only if the lock has told
@@ -9,12 +9,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use rusteron_core::mark_file::HEADER_LENGTH;
+use crate::mark_file::{MarkFile, NOTES, client};
 
-use crate::mark_file::MarkFile;
-
-/// Where the slots are in the file. Texts that reach so far leave no space for them.
-pub(super) const SLOTS: Range<usize> = HEADER_LENGTH / 2..HEADER_LENGTH;
+/// Where the slots are in the file.
+pub(super) const SLOTS: Range<usize> = client::RECORD.end..NOTES.end;
 /// Recording id + 1, or 0 if the slot is free; then the position.
 const SLOT_LENGTH: usize = 16;
 
@@ -32,7 +30,7 @@ impl PositionSlot {
         recording_id: i64,
         position: i64,
     ) -> Option<Self> {
-        let slots = mark_file.has_positions.then_some(SLOTS)?;
+        let slots = mark_file.has_notes.then_some(SLOTS)?;
         let is_free = |offset: &usize| number(mark_file, *offset).load(Ordering::Relaxed) == 0;
         let offset = slots.step_by(SLOT_LENGTH).find(is_free)?;
         let slot = Self { mark_file: Arc::clone(mark_file), offset };

@@ -1,8 +1,12 @@
 //! The connection to the media driver.
 
 use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use rusteron_client::raw_client::RawClient;
 use rusteron_client::{Aeron, CncFile, Context};
+use rusteron_core::cnc::ClientIdentity;
 
 use crate::context::ArchiveServerContext;
 use crate::counters::ArchiveCounters;
@@ -20,7 +24,10 @@ pub(crate) fn archive_id(settings: &ArchiveServerContext) -> Result<i64> {
     }
 }
 
-/// Connects the client of a server, which has no thread of its own.
+/// Connects the client of a server, which has no thread of its own, and closes that of a killed one.
+///
+/// If the killed server's counters have the same archive id, blocks until the media driver has freed them, at its next
+/// timer: 1 s by default.
 ///
 /// # Errors
 /// [`ActiveArchive`](ServerErrorKind::ActiveArchive) if the media driver has an archive of this id, and errors of the
@@ -29,6 +36,7 @@ pub(crate) fn connect(
     settings: &ArchiveServerContext,
     layouts: ArchiveCounters,
     errors: Sender<String>,
+    killed: Option<&ClientIdentity>,
 ) -> Result<Aeron> {
     let archive_id = layouts.archive_id;
     let mut context = context(settings)?;
@@ -37,7 +45,10 @@ pub(crate) fn connect(
         // Without a receiver, the server is ending.
         .set_error_handler(move |error| _ = errors.send(error.to_string()))?;
     let aeron = Aeron::connect(context)?;
-    if layouts.find_errors(&aeron.counters_reader()).is_some() {
+    if let Some(killed) = killed {
+        close_killed(&aeron, layouts, killed)?;
+    }
+    if layouts.find_owner(&aeron.counters_reader()).is_some() {
         let dir = aeron.context().dir().display();
         let text = format!(
             "found existing archive for archiveId={archive_id} on the media driver in {dir}: \
@@ -46,6 +57,36 @@ pub(crate) fn connect(
         return Err(ServerError::new(ServerErrorKind::ActiveArchive, text));
     }
     Ok(aeron)
+}
+
+/// Closes the client of a killed server, and waits until the media driver has freed its counters if they have the same
+/// archive id. Without the command, the driver does that after the client liveness timeout, which bounds the wait.
+fn close_killed(aeron: &Aeron, layouts: ArchiveCounters, killed: &ClientIdentity) -> Result<()> {
+    const PAUSE: Duration = Duration::from_millis(1);
+    let client = RawClient::new(aeron);
+    // The next run of a driver has another client of this id.
+    if !killed.has_driver_of(&client.identity()) {
+        return Ok(());
+    }
+    let mut is_sent = client.close_ended(killed);
+    let is_left = || layouts.find_owner(&aeron.counters_reader()) == Some(killed.client_id);
+    if !is_left() {
+        return Ok(());
+    }
+    log::info!(
+        "archive id {}: waiting until the media driver frees the counters of the killed archive",
+        layouts.archive_id
+    );
+    let context = aeron.context();
+    let cnc = CncFile::open(context.dir(), context.driver_timeout())?;
+    let deadline = Instant::now() + cnc.client_liveness_timeout();
+    while is_left() && Instant::now() < deadline {
+        // The buffer of commands may have been full.
+        is_sent = is_sent || client.close_ended(killed);
+        aeron.do_work()?;
+        thread::sleep(PAUSE);
+    }
+    Ok(())
 }
 
 pub(crate) fn context(settings: &ArchiveServerContext) -> Result<Context> {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use rusteron_client::raw_client::RawClient;
 use rusteron_client::{Aeron, AnyIdleStrategy, Counter, Error, ErrorKind, Subscription};
 use rusteron_core::agent::{Agent, AgentRunner, ShutdownSignal};
 
@@ -66,7 +67,8 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
 
     let layouts = ArchiveCounters { archive_id };
     let (error_sender, client_errors) = mpsc::channel();
-    let aeron = client::connect(settings, layouts, error_sender)?;
+    let aeron = client::connect(settings, layouts, error_sender, mark_file.killed_client())?;
+    mark_file.note_client(&RawClient::new(&aeron).identity());
     let counters = Counters::add(&aeron, layouts, settings)?;
     let (changes, request_changes) = mpsc::channel();
     let requests = add_control_subscriptions(&aeron, settings, &changes)?;

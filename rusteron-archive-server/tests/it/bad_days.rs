@@ -28,7 +28,7 @@ use crate::support::{
     await_error, await_stop, connect_with_errors, extend, ipc_context, launch_driver, recorded,
 };
 
-const ARCHIVE: &str = env!("CARGO_BIN_EXE_archive");
+pub(crate) const ARCHIVE: &str = env!("CARGO_BIN_EXE_archive");
 const WITH_DRIVER: &str = env!("CARGO_BIN_EXE_archiving_media_driver");
 
 /// Offsets in the mark file: version, sign of life, and what a server of this crate writes about its lock.
@@ -43,7 +43,7 @@ const STOP_POSITION: u64 = FIRST_ENTRY + 80;
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// The program `archive` with short segments, and further properties.
-fn archive(aeron_dir: &Path, archive_dir: &Path, properties: &[&str]) -> Command {
+pub(crate) fn archive(aeron_dir: &Path, archive_dir: &Path, properties: &[&str]) -> Command {
     let usual = [
         "aeron.archive.control.channel=aeron:udp?endpoint=localhost:0",
         "aeron.archive.threading.mode=SHARED",
@@ -58,14 +58,14 @@ fn archive(aeron_dir: &Path, archive_dir: &Path, properties: &[&str]) -> Command
 }
 
 /// Starts a program, and waits until it takes requests.
-fn start(program: Command) -> Running {
+pub(crate) fn start(program: Command) -> Running {
     let mut program = Running::start(program);
     program.await_line("archive ready: ");
     program
 }
 
 /// Ends a program in order. Returns the lines of its error output.
-fn end(program: Running) -> Vec<String> {
+pub(crate) fn end(program: Running) -> Vec<String> {
     program.signal("TERM");
     let finished = program.finish();
     finished.assert_exit_code(0);
@@ -73,7 +73,7 @@ fn end(program: Running) -> Vec<String> {
 }
 
 /// Runs a program that does not start. Returns the only line of its error output.
-fn refused(program: Command, exit_code: i32) -> String {
+pub(crate) fn refused(program: Command, exit_code: i32) -> String {
     let finished = run(program);
     finished.assert_exit_code(exit_code);
     only_line(&finished)
@@ -85,7 +85,7 @@ fn only_line(finished: &Finished) -> String {
 }
 
 #[track_caller]
-fn assert_contains(line: &str, texts: &[&str]) {
+pub(crate) fn assert_contains(line: &str, texts: &[&str]) {
     for text in texts {
         assert!(line.contains(text), "{text:?} in {line:?}");
     }
@@ -95,7 +95,7 @@ fn connect(driver: &MediaDriver) -> Archive {
     Archive::connect(&rusteron_test_support::connect(driver), ipc_context()).expect("a session")
 }
 
-fn mark_file(dir: &Path) -> PathBuf {
+pub(crate) fn mark_file(dir: &Path) -> PathBuf {
     dir.join("archive-mark.dat")
 }
 

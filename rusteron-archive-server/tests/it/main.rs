@@ -7,6 +7,8 @@ mod cycles;
 #[cfg(unix)]
 mod differential;
 mod exchange;
+#[cfg(all(feature = "binary", target_os = "linux"))]
+mod killed_clients;
 mod lifetime;
 #[cfg(unix)]
 mod offline;

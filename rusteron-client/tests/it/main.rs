@@ -29,6 +29,7 @@ mod client {
     mod wait;
 }
 mod cnc {
+    mod client_identity;
     mod cnc_file;
     mod stream_positions;
 }

@@ -1,5 +1,6 @@
 //! The command-and-control file of a media driver and its contents.
 
+mod client_identity;
 mod cnc_copy;
 mod cnc_file;
 pub mod counters_reader;
@@ -13,6 +14,7 @@ mod stream_positions;
 mod system_counter;
 mod termination;
 
+pub use client_identity::ClientIdentity;
 pub use cnc_file::{CncConstants, CncFile, CncVersion};
 pub use counters_reader::{
     CounterSnapshot, CounterState, Counters, CountersReader, i32_at, i64_at,

@@ -385,6 +385,13 @@ int64_t rusteron_command_position(aeron_t *client)
     return aeron_mpsc_rb_producer_position(client->conductor.command_rb);
 }
 
+bool rusteron_close_client(aeron_t *client, int64_t client_id)
+{
+    const aeron_correlated_command_t command = { .client_id = client_id, .correlation_id = AERON_NULL_VALUE };
+    return AERON_RB_SUCCESS == aeron_mpsc_rb_write(
+        &client->conductor.to_driver_buffer, AERON_COMMAND_CLIENT_CLOSE, &command, sizeof(command));
+}
+
 size_t rusteron_registering_count(const aeron_t *client)
 {
     return client->conductor.registering_resources.length;

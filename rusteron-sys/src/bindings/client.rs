@@ -2568,6 +2568,7 @@ unsafe extern "C" {
     pub fn rusteron_lock_dir(dir: *const ::core::ffi::c_char) -> ::core::ffi::c_int;
     pub fn rusteron_unlock_dir(lock: ::core::ffi::c_int);
     pub fn rusteron_command_position(client: *mut aeron_t) -> i64;
+    pub fn rusteron_close_client(client: *mut aeron_t, client_id: i64) -> bool;
     pub fn rusteron_registering_count(client: *const aeron_t) -> usize;
     pub fn rusteron_registering_truncate(client: *mut aeron_t, count: usize);
     pub fn rusteron_set_refusal(

@@ -32,6 +32,8 @@ fn positions_of_killed_server_are_kept_until_forgotten() {
         assert_eq!(mark_file.killed_positions(), &expected);
         dir = killed(&dir);
     }
+    // A server that fails to start.
+    assert_eq!(activate(&dir).expect("a mark file, at once").killed_positions(), &expected);
     let mark_file = activate(&dir).expect("a mark file, at once");
     mark_file.forget_killed_positions();
     mark_file.ready();
@@ -42,6 +44,41 @@ fn positions_of_killed_server_are_kept_until_forgotten() {
     assert!(claim(9, 32).is_some() && claim(10, 32).is_some() && claim(11, 32).is_some());
     let claimed = (0..).map_while(|id| claim(id, id)).count();
     assert_eq!(claimed + 4, positions::SLOTS.len() / 16);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn client_of_killed_server_is_kept_until_replaced() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let client = |client_id| ClientIdentity {
+        client_id,
+        driver_start_timestamp: 1_700_000_000_000,
+        driver_pid: 77,
+    };
+    let mark_file = activate(&dir).expect("a mark file");
+    assert_eq!(mark_file.killed_client(), None);
+    mark_file.ready();
+    mark_file.note_client(&client(0));
+    // The first server runs while its directory is copied.
+    let copy = killed(&dir);
+    assert_eq!(activate(&copy).expect("a mark file").killed_client(), None);
+    kill(&dir, mark_file);
+    // A server that is killed before it has a client.
+    for _ in 0..2 {
+        let mark_file = activate(&dir).expect("a mark file, at once");
+        assert_eq!(mark_file.killed_client(), Some(&client(0)));
+        kill(&dir, mark_file);
+    }
+    // A server that fails to start.
+    assert_eq!(activate(&dir).expect("a mark file").killed_client(), Some(&client(0)));
+    let mark_file = Arc::new(activate(&dir).expect("a mark file, at once"));
+    mark_file.note_client(&client(i64::MAX - 1));
+    mark_file.forget_killed_positions();
+    drop(PositionSlot::claim(&mark_file, 3, 640).expect("a slot"));
+    kill(&dir, Arc::into_inner(mark_file).expect("the only handle"));
+    let mark_file = activate(&dir).expect("a mark file, at once");
+    assert_eq!(mark_file.killed_client(), Some(&client(i64::MAX - 1)));
+    assert_eq!(mark_file.killed_positions(), &HashMap::from([(3, 640)]));
 }
 
 #[cfg(target_os = "linux")]
