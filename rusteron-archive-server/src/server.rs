@@ -39,7 +39,8 @@ use crate::network::{AgentOnThread, ConductorAgent, Started, start};
 /// their stop positions then, too. [`has_ended`](Self::has_ended) tells it, and `close` returns the error.
 ///
 /// A process that is killed leaves recordings without a stop position. The next server of the directory finds where they
-/// end, and starts at once.
+/// end, and starts at once. With an [`archive_id`](ArchiveServerContext::archive_id) of the settings, it first waits until
+/// a media driver that lives on has freed the id, which takes up to 1 s by default.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -38,7 +38,8 @@ impl<'a> RawClient<'a> {
         unsafe { ClientIdentity::of_client(self.as_ptr()) }
     }
 
-    /// Asks the driver to [close](ClientIdentity::close) a client whose process has ended.
+    /// Asks the driver to [close](ClientIdentity::close) a client whose process has ended. Returns whether the command is
+    /// on its way.
     pub fn close_ended(self, client: &ClientIdentity) -> bool {
         // SAFETY: as in `identity`.
         unsafe { client.close(self.as_ptr()) }
