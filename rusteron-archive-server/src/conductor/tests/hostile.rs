@@ -5,7 +5,7 @@ use crate::conductor::tests::harness::{
     FIRST_SESSION, Harness, IMAGE, TERM_LENGTH, connect_request, image,
 };
 use crate::protocol::PROTOCOL_VERSION;
-use crate::protocol::messages::ArchiveIdRequest;
+use crate::protocol::messages::{ArchiveIdRequest, LAYOUTS, encode_values};
 
 /// Images of the hostile client's requests.
 const IMAGES: [i64; 2] = [200, 201];
@@ -122,7 +122,7 @@ pub(crate) fn run(bytes: &[u8]) {
 }
 
 fn step(harness: &mut Harness, input: &mut Input<'_>) {
-    match input.byte() % 20 {
+    match input.byte() % 22 {
         0..8 => {
             let image = input.choose(&[IMAGES[0], IMAGES[0], IMAGES[1]]);
             let message = input.request();
@@ -183,12 +183,52 @@ fn step(harness: &mut Harness, input: &mut Input<'_>) {
             ]);
             harness.out.others_sending = outcome;
         }
+        19 | 20 => source_event(harness, input),
         _ => {
             let image = input.choose(&IMAGES);
             harness.conductor.on_request_image_unavailable(image);
         }
     }
     harness.tick();
+}
+
+/// Lets the source of a replication do what it can do, or fail.
+fn source_event(harness: &mut Harness, input: &mut Input<'_>) {
+    // Replications and sessions take their ids from the same numbers.
+    let replication = FIRST_SESSION + 2 + i64::from(input.byte() % 4);
+    let (conductor, out) = (&mut harness.conductor, &mut harness.out);
+    match input.byte() % 8 {
+        0 => conductor.on_source_added(replication, "aeron:udp?endpoint=copy:1".to_owned()),
+        1 => {
+            let length = input.byte();
+            conductor.on_source_message(replication, input.bytes(length.into()));
+        }
+        2..5 => {
+            let template_id = input.choose(&[1, 1, 22, 22, 24, 59, 106, 58]);
+            let layout = LAYOUTS.iter().find(|layout| layout.template_id == template_id);
+            let Some(layout) = layout else { return };
+            let fields: Vec<_> = layout.fields.iter().map(|_| input.number()).collect();
+            let texts: Vec<_> = layout.data.iter().map(|_| input.choose(&TEXTS)).collect();
+            if let Some(message) = encode_values(template_id, &fields, &texts) {
+                conductor.on_source_message(replication, &message);
+            }
+        }
+        5 => {
+            let count = usize::from(input.byte() % 3);
+            conductor.on_transports(i64::from(input.byte() % 4), count);
+        }
+        6 => {
+            let subscription = 1001 + i64::from(input.byte() % 8);
+            conductor.on_destination_failed(subscription, "no destination".to_owned(), out);
+        }
+        _ => match input.byte() % 4 {
+            0 => conductor.on_source_failed(replication, "no stream"),
+            1 => out.is_source_connected = input.byte() % 2 == 0,
+            2 => out.local_address = (input.byte() % 2 == 0).then(|| "nonsense".to_owned()),
+            _ => out.source_sending = input.choose(&[Sending::Sent, Sending::NotConnected]),
+        },
+    }
+    out.requests.clear();
 }
 
 /// Asks as the first client, and checks that there is an answer, and that nothing grows.

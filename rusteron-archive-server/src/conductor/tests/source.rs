@@ -3,6 +3,7 @@
 use std::mem;
 
 use rusteron_core::sbe::MessageHeader;
+use rusteron_test_support::Random;
 
 use super::harness::{FIRST_SESSION, Harness, TERM_LENGTH, image, request};
 use crate::conductor::effect::ImageDetails;
@@ -21,7 +22,7 @@ pub(super) const SOURCE: &str = "aeron:udp?endpoint=source:1";
 pub(super) const LIVE: &str = "aeron:udp?endpoint=224.0.1.1:9";
 
 /// The source, the driver and the recorder.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Peer {
     pub(super) stop_position: i64,
     /// Where the source's recording is.
@@ -33,6 +34,8 @@ pub(super) struct Peer {
     /// The source does not answer requests of this template, or answers by this error.
     pub(super) fault: Option<(u16, Option<&'static str>)>,
     pub(super) is_challenging: bool,
+    /// Changes bytes of the source's answers.
+    pub(super) corruption: Option<Random>,
     /// The end of the copy so far.
     pub(super) join_position: i64,
     pub(super) orders: Vec<String>,
@@ -50,6 +53,7 @@ impl Peer {
             transports: 2,
             fault: None,
             is_challenging: false,
+            corruption: None,
             join_position: 64,
             orders: Vec::new(),
             requests: Vec::new(),
@@ -140,7 +144,7 @@ impl Peer {
             Some((_, error)) => error,
             None => None,
         };
-        let reply = match (template_id, error) {
+        let mut reply = match (template_id, error) {
             (10, None) => self.descriptor(correlation_id),
             _ => ControlResponse {
                 control_session_id: SOURCE_SESSION,
@@ -152,6 +156,12 @@ impl Peer {
             }
             .to_vec(),
         };
+        if let Some(random) = &mut self.corruption {
+            for _ in 0..[0, 0, 1, 3][random.below(4)] {
+                let index = random.below(reply.len());
+                reply[index] = [0, 1, 0x7f, 0x80, 0xff, random.next() as u8][random.below(6)];
+            }
+        }
         harness.conductor.on_source_message(ID, &reply);
     }
 
