@@ -297,8 +297,27 @@ impl Harness {
         settings: ConductorSettings,
     ) -> Self {
         let storage = FaultyStorage::default();
+        let catalog = Self::open(&storage, SyncLevel::None).expect("a catalog");
+        Self::of(storage, catalog, authenticator, authorisation, settings)
+    }
+
+    /// A harness on a directory, whose first session is active.
+    pub(super) fn connected_on(storage: FaultyStorage, level: SyncLevel) -> Self {
+        let catalog = Self::open(&storage, level).expect("a catalog");
+        let mut harness =
+            Self::of(storage, catalog, Box::new(AcceptAll), Box::new(AllowAll), settings());
+        harness.connect();
+        harness
+    }
+
+    fn of(
+        storage: FaultyStorage,
+        catalog: Catalog,
+        authenticator: Box<dyn Authenticator>,
+        authorisation: Box<dyn Authorisation>,
+        settings: ConductorSettings,
+    ) -> Self {
         let shared: Arc<FaultyStorage> = Arc::new(storage.clone());
-        let catalog = Self::open(&storage).expect("a catalog");
         let conductor = Conductor::new(settings, catalog, shared, authenticator, authorisation);
         let out = FakeOutside {
             sending: Sending::Sent,
@@ -328,11 +347,11 @@ impl Harness {
     }
 
     /// Opens the catalog in a storage.
-    pub(super) fn open(storage: &FaultyStorage) -> Result<Catalog, CatalogError> {
+    pub(super) fn open(storage: &FaultyStorage, level: SyncLevel) -> Result<Catalog, CatalogError> {
         let settings = CatalogSettings {
             capacity: 64 * 1024,
-            sync_level: SyncLevel::None,
-            file_sync_level: SyncLevel::None,
+            sync_level: level,
+            file_sync_level: level,
             checksum: None,
             now_ms: 0,
             positions: HashMap::new(),

@@ -1,5 +1,7 @@
 //! Requests that remove, delete and move segments.
 
+use rusteron_test_support::Random;
+
 use super::harness::{CONNECT_TIMEOUT_MS, Harness, TERM_LENGTH, image, request};
 use crate::catalog::NULL_POSITION;
 use crate::protocol::messages::{
@@ -481,7 +483,8 @@ fn file_that_cannot_be_deleted_is_reported() {
 
 /// What the directory and a catalog opened on it must have: a file for each position of a recording.
 fn check_files(storage: &FaultyStorage, context: &str) {
-    let opened = Harness::open(storage).unwrap_or_else(|error| panic!("{context}: {error}"));
+    let opened = Harness::open(storage, SyncLevel::None)
+        .unwrap_or_else(|error| panic!("{context}: {error}"));
     for descriptor in opened.descriptors_from(0) {
         let geometry: Geometry = descriptor.geometry();
         let (mut base, stop) = (geometry.first_base(), descriptor.stop_position);
@@ -534,6 +537,40 @@ fn kill_at_any_change_leaves_no_edge_without_file() {
     assert!(changes > before + 20, "{changes}");
     for last in before..=changes {
         check_files(&harness.storage.after_kill(last, 0), &format!("{last} changes"));
+    }
+}
+
+/// Each request is done as a whole, or not at all, and for good once it is answered.
+#[test]
+fn power_cut_at_any_change_keeps_what_was_answered() {
+    let storage = three().storage;
+    let mut harness =
+        Harness::connected_on(storage.after_kill(storage.changes(), 0), SyncLevel::Data);
+    let known = |harness: &Harness| [0, 1, 2].map(|recording| edges(harness, recording));
+    let mut states = vec![(harness.storage.changes(), known(&harness))];
+    for request in script() {
+        let answers = outcome(&mut harness, request);
+        assert!(answers[0].starts_with("7: ok"), "{answers:?}");
+        states.push((harness.storage.changes(), known(&harness)));
+    }
+    let mut random = Random::new(1);
+    for changes in states[0].0..=harness.storage.changes() {
+        let after = states.partition_point(|(made, _)| *made <= changes);
+        let possible = &states[after - 1..states.len().min(after + 1)];
+        let cut = harness.storage.power_cut(changes);
+        for (number, storage) in cut.outcomes(1 << 10, 20, &mut random).enumerate() {
+            let context = format!("{changes} changes, outcome {number}");
+            check_files(&storage, &context);
+            let catalog = Harness::open(&storage, SyncLevel::Data).expect("a catalog");
+            let edge = |recording| {
+                catalog.get(recording).map(|found| (found.start_position, found.stop_position))
+            };
+            for recording in [0, 1, 2] {
+                let found = edge(recording);
+                let is_known = possible.iter().any(|(_, edges)| edges[recording as usize] == found);
+                assert!(is_known, "{context}: {recording}: {found:?} of {possible:?}");
+            }
+        }
     }
 }
 
