@@ -8,16 +8,18 @@ use std::time::Duration;
 
 use rusteron_client::CncFile;
 
-use super::java_node::{PAUSE, PROPERTIES, die_with_test};
+use super::java_node::{PAUSE, PROPERTIES, await_process_end, die_with_test};
+use super::member_archive::MemberArchive;
 use crate::{ChildProcess, await_that, free_port, java_run};
 
 const LIVE_LOG_POSITION: i32 = 209;
 const SNAPSHOT_RETRIEVE_COUNT: i32 = 240;
 
-/// A process with Java's media driver, archive and `ClusterBackup`. Dropping it kills the process.
+/// Java's `ClusterBackup`, with media driver and archive of either language. Dropping it kills the processes.
 #[derive(Debug)]
 pub struct JavaBackup {
-    child: ChildProcess,
+    /// The JVM is the first, and the last has the media driver.
+    processes: Vec<ChildProcess>,
     root: PathBuf,
 }
 
@@ -25,14 +27,12 @@ impl JavaBackup {
     /// Starts a backup of members with these consensus endpoints, in a directory.
     pub fn start(root: PathBuf, consensus_endpoints: &str) -> Self {
         fs::create_dir_all(&root).expect("a directory");
-        let log = File::create(root.join("log")).expect("a file");
         let dir = |name: &str| root.join(name).display().to_string();
-        let mut command = Command::new(java_run());
-        command
-            .args(["io.aeron.cluster.ClusterBackupMediaDriver", "-Xmx192m", "-XX:+UseSerialGC"])
-            .args(["-XX:TieredStopAtLevel=1", "-Xshare:auto"])
-            .args(PROPERTIES.map(|text| format!("-D{text}")))
-            .args([
+        let settings: Vec<_> = PROPERTIES
+            .iter()
+            .map(|text| format!("-D{text}"))
+            .chain([
+                "-Daeron.spies.simulate.connection=true".to_owned(),
                 format!("-Daeron.dir={}", dir("driver")),
                 format!("-Daeron.archive.dir={}", dir("archive")),
                 format!("-Daeron.cluster.dir={}", dir("cluster")),
@@ -51,11 +51,26 @@ impl JavaBackup {
                 "-Daeron.cluster.backup.catchup.endpoint=localhost:0".to_owned(),
                 "-Daeron.cluster.backup.interval=1s".to_owned(),
             ])
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().expect("a file"))
-            .stderr(log);
-        die_with_test(&mut command);
-        Self { child: ChildProcess::spawn(&mut command), root }
+            .collect();
+        let spawn = |mut command: Command, log: &str| {
+            let log = File::create(root.join(log)).expect("a file");
+            command
+                .args(&settings)
+                .stdin(Stdio::null())
+                .stdout(log.try_clone().expect("a file"))
+                .stderr(log);
+            die_with_test(&mut command);
+            ChildProcess::spawn(&mut command)
+        };
+        let driver = MemberArchive::default().program().map(|program| spawn(program, "driver-log"));
+        let mut java = Command::new(java_run());
+        java.arg(match driver {
+            Some(_) => "cluster/Backup.java",
+            None => "io.aeron.cluster.ClusterBackupMediaDriver",
+        });
+        java.args(["-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
+        let processes = [spawn(java, "log")].into_iter().chain(driver).collect();
+        Self { processes, root }
     }
 
     /// Waits until the backup has a snapshot, and the log up to a position.
@@ -77,11 +92,10 @@ impl JavaBackup {
     /// An archive that was killed does not start again if its last fragment straddles two pages: an operator has to
     /// verify that fragment.
     pub fn stop(mut self) -> PathBuf {
-        #[cfg(unix)]
-        self.child.signal("TERM");
-        #[cfg(not(unix))]
-        self.child.kill();
-        await_that("the end of the backup", || self.child.try_wait().is_some());
+        for process in &mut self.processes {
+            process.signal("TERM");
+            await_process_end(process);
+        }
         std::mem::take(&mut self.root)
     }
 }
@@ -89,8 +103,8 @@ impl JavaBackup {
 impl Drop for JavaBackup {
     fn drop(&mut self) {
         if thread::panicking() {
-            let log = fs::read_to_string(self.root.join("log")).unwrap_or_default();
-            eprintln!("the backup:\n{log}");
+            let log = |name| fs::read_to_string(self.root.join(name)).unwrap_or_default();
+            eprintln!("the backup:\n{}{}", log("driver-log"), log("log"));
             if let Ok(cnc) = CncFile::open(self.root.join("driver"), Duration::ZERO) {
                 cnc.counters().for_each(|counter| eprintln!("{counter:?}"));
             }

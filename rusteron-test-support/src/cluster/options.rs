@@ -102,11 +102,7 @@ impl Options {
     }
 
     pub(super) fn archive(&self, member: usize) -> MemberArchive {
-        // A member that was away for more than a leader's term copies the log from the leader's archive, which ours
-        // cannot do yet.
-        let default =
-            if self.members == 1 { MemberArchive::default() } else { MemberArchive::Java };
-        self.archives.get(member).copied().unwrap_or(default)
+        self.archives.get(member).copied().unwrap_or_default()
     }
 
     pub(super) fn version(&self, member: usize) -> AeronVersion {

@@ -125,6 +125,7 @@ fn new_nodes(options: &ClusterOptions, root: &Path, results: &Path) -> (Vec<Node
             results: results.to_owned(),
             ports,
             members: members.clone(),
+            archive: options.archive,
             diverge: options.diverge,
         })
     };

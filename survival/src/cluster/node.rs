@@ -8,6 +8,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
+use rusteron_benchmarks::command_line::choice::Language;
 use rusteron_benchmarks::command_line::failure::Failure;
 use rusteron_test_support::cluster::{Ports, SERVICE_CLOSED_FIRST};
 use rustix::process::Signal;
@@ -20,9 +21,9 @@ const RESTART_DELAY: Duration = Duration::from_millis(10_500);
 /// The processes of a member, in the order of their start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Process {
-    /// Our media driver
+    /// Our media driver, and our archive
     Driver,
-    /// Java's archive and consensus module
+    /// Java's consensus module, and Java's archive
     Module,
     /// A ledger
     Service,
@@ -70,6 +71,8 @@ pub(super) struct Settings {
     pub(super) ports: Ports,
     /// All members, in the words of Aeron's property.
     pub(super) members: String,
+    /// Whose archive the member has.
+    pub(super) archive: Language,
     pub(super) diverge: bool,
 }
 
@@ -170,7 +173,7 @@ impl Node {
     }
 
     fn start_process(&mut self, process: Process) -> Result<(), Failure> {
-        let Settings { id, dir, results, ports, members, diverge } = &self.settings;
+        let Settings { id, dir, results, ports, members, archive, diverge } = &self.settings;
         let cannot = |error: io::Error| Failure::run("cannot start a process", error);
         self.starts[process as usize] += 1;
         if process == Process::Service {
@@ -189,10 +192,15 @@ impl Node {
         command
             .arg("--aeron-dir")
             .arg(dir.join("driver"))
+            .arg("--archive-dir")
+            .arg(dir.join("archive"))
             .arg("--cluster-dir")
             .arg(dir.join("cluster"))
             .arg("--digests")
             .arg(self.digests());
+        if *archive == Language::Rust {
+            command.arg("--archive-port").arg(ports.archive.to_string());
+        }
         if *diverge {
             command.arg("--diverge");
         }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use rusteron_benchmarks::command_line::choice::Language;
 
 use super::faults::ClusterFault;
 
@@ -26,6 +27,10 @@ pub(crate) struct ClusterOptions {
     #[arg(long, value_name = "FAULTS", value_enum, value_delimiter = ',',
           default_values_t = ClusterFault::ALL)]
     pub(crate) faults: Vec<ClusterFault>,
+
+    /// The archives: ours in the processes of media drivers, or Java's in those of consensus modules
+    #[arg(long, value_name = "LANGUAGE", default_value = "rust")]
+    pub(crate) archive: Language,
 
     /// Number of clients
     #[arg(long, default_value_t = 2, value_name = "COUNT",
@@ -49,6 +54,12 @@ pub(crate) struct MemberOptions {
     /// The media driver's directory
     #[arg(long)]
     pub(crate) aeron_dir: PathBuf,
+    /// The directory of the archive
+    #[arg(long)]
+    pub(crate) archive_dir: PathBuf,
+    /// The UDP port of the archive, if it is ours
+    #[arg(long)]
+    pub(crate) archive_port: Option<u16>,
     /// The cluster directory
     #[arg(long)]
     pub(crate) cluster_dir: PathBuf,

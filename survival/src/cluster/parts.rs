@@ -1,10 +1,12 @@
 //! The processes of a member.
 
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{self, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rusteron_archive_server::{ArchiveServer, ArchiveServerContext, ArchiveThreadingMode};
 use rusteron_benchmarks::command_line::failure::Failure;
 use rusteron_client::IdleStrategyKind;
 use rusteron_cluster::{ClusterErrorKind, ServiceContainer, ServiceContext};
@@ -16,7 +18,7 @@ use super::node::Process;
 use super::options::MemberOptions;
 use crate::process::follow;
 
-/// Archive and consensus module, beside another process's media driver.
+/// The consensus module beside another process's media driver, with an archive or beside another process's.
 pub(super) const MODULE_PROGRAM: &str = "cluster/Node.java";
 
 const PAUSE: Duration = Duration::from_millis(50);
@@ -45,17 +47,41 @@ fn driver(options: &MemberOptions) -> Result<(), Failure> {
         .set_term_buffer_length(1 << 20)?
         .set_ipc_term_buffer_length(1 << 20)?
         .set_term_buffer_sparse_file(true)?;
-    let _driver = MediaDriver::launch(context)?;
-    loop {
-        thread::park();
+    let driver = MediaDriver::launch(context)?;
+    let Some(port) = options.archive_port else {
+        loop {
+            thread::park();
+        }
+    };
+    archive(driver, &options.archive_dir, port)
+        .map_err(|error| Failure::run("the archive fails", error))
+}
+
+/// Runs an archive until it ends by itself.
+fn archive(driver: MediaDriver, dir: &Path, port: u16) -> rusteron_archive_server::Result<()> {
+    let mut context = ArchiveServerContext::new();
+    context
+        .set_archive_dir(dir)?
+        .set_control_channel(format!("aeron:udp?endpoint=localhost:{port}"))?
+        .set_replication_channel("aeron:udp?endpoint=localhost:0")?
+        .set_segment_file_length(16 << 20)?
+        .set_threading_mode(ArchiveThreadingMode::Shared)?;
+    let server = ArchiveServer::launch_with_driver(driver, context)?;
+    while !server.has_ended() {
+        thread::sleep(PAUSE);
     }
+    server.close()
 }
 
 /// Becomes the JVM, which the kernel kills with the supervisor, too.
 fn module(options: &MemberOptions) -> Result<(), Failure> {
     await_driver(options)?;
     let error = Command::new(java_run())
-        .args([MODULE_PROGRAM, "none", "stdin", "-Drusteron.external=driver"])
+        .args([MODULE_PROGRAM, "none", "stdin"])
+        .arg(match options.archive_port {
+            Some(_) => "-Drusteron.external=archive",
+            None => "-Drusteron.external=driver",
+        })
         .args(&options.arguments)
         .exec();
     Err(Failure::run("cannot start Java", error))
