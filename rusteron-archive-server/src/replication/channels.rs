@@ -19,15 +19,19 @@ impl ControlChannels {
         (responses, response_stream_id): (&str, i32),
         defaults: ResponseDefaults,
     ) -> Result<Self, ChannelError> {
+        let is_response = Channel::parse(responses)?.is_response();
+        // Of the session that the client of this archive has with the source: a cluster's backup gives the channel of its
+        // own requests.
+        let of_another_session = if is_response { "response-correlation-id" } else { "session-id" };
         let with_defaults = |text| -> Result<_, ChannelError> {
             let mut channel = Channel::parse(text)?;
+            channel.remove(of_another_session);
             channel.set_default("term-length", defaults.term_length);
             channel.set_default("mtu", defaults.mtu);
             channel.set_default("sparse", defaults.is_sparse);
-            Ok((channel.to_string(), channel.is_response()))
+            Ok(channel.to_string())
         };
-        let (requests, _) = with_defaults(requests)?;
-        let (responses, is_response) = with_defaults(responses)?;
+        let (requests, responses) = (with_defaults(requests)?, with_defaults(responses)?);
         Ok(Self { requests, request_stream_id, responses, response_stream_id, is_response })
     }
 
@@ -143,6 +147,25 @@ mod tests {
             "aeron:udp?endpoint=a:1|mtu=1408|sparse=true|term-length=65536|response-correlation-id=77"
         );
         assert!(ControlChannels::new(("udp", 10), ("aeron:ipc", 20), DEFAULTS).is_err());
+    }
+
+    #[test]
+    fn control_channels_forget_another_session() {
+        let channels = |requests: &str, responses: &str| {
+            ControlChannels::new((requests, 10), (responses, 20), DEFAULTS).expect("channels")
+        };
+        let rest = "mtu=1408|sparse=true|term-length=65536";
+        let plain = channels(
+            &format!("aeron:udp?endpoint=a:1|session-id=7|{rest}"),
+            &format!("aeron:udp?endpoint=b:0|session-id=7|{rest}"),
+        );
+        assert_eq!(plain.requests, format!("aeron:udp?endpoint=a:1|{rest}"));
+        assert_eq!(plain.responses, format!("aeron:udp?endpoint=b:0|{rest}"));
+        let response = channels(
+            &format!("aeron:udp?endpoint=a:1|response-correlation-id=7|{rest}"),
+            "aeron:udp?control-mode=response",
+        );
+        assert_eq!(response.requests, format!("aeron:udp?endpoint=a:1|{rest}"));
     }
 
     #[test]
