@@ -180,3 +180,26 @@ fn source_that_ends_leaves_nothing_behind() {
     copy.await_signal(RecordingSignalKind::ReplicateEnd);
     await_that("the end of all streams", || streams(&aeron).len() <= before);
 }
+
+#[test]
+fn killed_source_ends_replication_with_an_error() {
+    let target = launch();
+    let copy = Listener::connect(&target.aeron());
+    let aeron = target.aeron();
+    let before = streams(&aeron).len();
+    let mut source = ArchiveProcess::launch();
+    let archive = source.connect();
+    let (_publication, id, position) = record(&archive, 1000);
+    let channel = source.control_channel();
+    copy.archive.replicate(id, &channel, 10, &ReplicationParams::new()).expect("an id");
+    let extend = copy.await_signal(RecordingSignalKind::Extend);
+    copy.archive.await_recorded(extend.recording_id, position, DEADLINE).expect("a copy");
+    source.kill();
+    // Either its stream or its answers are missed first.
+    await_that("the end of the replication", || {
+        let _ = copy.archive.check_for_error_response();
+        copy.signals.try_iter().any(|signal| signal.kind == RecordingSignalKind::ReplicateEnd)
+    });
+    assert_eq!(await_stop(&copy.archive, extend.recording_id), position);
+    await_that("the end of all streams", || streams(&aeron).len() <= before);
+}
