@@ -269,13 +269,13 @@ benchmarks! {
     archives_replicated {
         arguments: &[
             "archives",
-            "--contenders=java",
+            "--contenders=rust",
             "--parts=replicated",
             "--message-lengths=64",
             "--recording-length=480000",
         ],
-        needs_java: true,
-        rows: &["replicated, 64 B: Java"],
+        needs_java: false,
+        rows: &["replicated, 64 B: Rust"],
         measures: &["copied msgs/s"],
     }
     archives_start {
