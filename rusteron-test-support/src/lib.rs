@@ -15,6 +15,8 @@ mod driver_files;
 mod drivers;
 #[cfg(unix)]
 mod fork;
+#[cfg(target_os = "linux")]
+pub mod networks;
 mod ports;
 mod program;
 mod random;

@@ -17,5 +17,7 @@ mod program;
 mod recording;
 mod replay;
 mod replication;
+#[cfg(target_os = "linux")]
+mod replication_losses;
 mod sessions;
 mod support;

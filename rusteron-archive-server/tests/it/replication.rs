@@ -22,13 +22,14 @@ fn launch() -> Fixture {
     })
 }
 
-struct Listener {
-    archive: Archive,
+/// A session, and the signals that it gets.
+pub(crate) struct Listener {
+    pub(crate) archive: Archive,
     signals: mpsc::Receiver<RecordingSignal>,
 }
 
 impl Listener {
-    fn connect(aeron: &Aeron) -> Self {
+    pub(crate) fn connect(aeron: &Aeron) -> Self {
         let (sender, signals) = mpsc::channel();
         let mut context = ipc_context();
         context
@@ -37,7 +38,7 @@ impl Listener {
         Self { archive: Archive::connect(aeron, context).expect("a session"), signals }
     }
 
-    fn await_signal(&self, kind: RecordingSignalKind) -> RecordingSignal {
+    pub(crate) fn await_signal(&self, kind: RecordingSignalKind) -> RecordingSignal {
         await_some("the signal", || {
             self.archive.poll_for_recording_signals().expect("a connection");
             self.signals.try_iter().find(|signal| signal.kind == kind)

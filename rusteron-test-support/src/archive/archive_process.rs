@@ -83,6 +83,9 @@ pub struct Options {
     pub archive_dir: Option<PathBuf>,
     /// The directory of a media driver that runs already, and outlives the archive.
     pub aeron_dir: Option<PathBuf>,
+    /// Another network than that of the test, whose clients then use the archive over IPC.
+    #[cfg(target_os = "linux")]
+    pub host: Option<crate::networks::Host>,
 }
 
 impl ArchiveProcess {
@@ -92,6 +95,11 @@ impl ArchiveProcess {
 
     pub fn launch_with(options: Options) -> Self {
         Self::launch_of(Programs::choose(), options)
+    }
+
+    /// Starts ours.
+    pub fn launch_rust(options: Options) -> Self {
+        Self::launch_of(Programs::Rust(folder_of_archives()), options)
     }
 
     /// Starts Java's, or says why not: the test is then over.
@@ -140,16 +148,16 @@ impl ArchiveProcess {
 
     fn spawn(&self) -> ChildProcess {
         let log = File::create(self.log_file()).expect("a file");
-        let port = self.control_port;
+        let (host, port) = (self.host(), self.control_port);
         let program = if self.options.aeron_dir.is_some() { ALONE } else { WITH_DRIVER };
-        let mut command = self.programs.command(program);
+        let mut command = self.in_network(self.programs.command(program));
         command
             .arg(format!("-Daeron.dir={}", self.aeron_dir().display()))
             .arg(format!("-Daeron.archive.dir={}", self.archive_dir.display()))
             // Apart from the recordings: it is mapped, and a full disk would end the process.
             .arg(format!("-Daeron.archive.mark.file.dir={}", self.root.path().display()))
-            .arg(format!("-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:{port}"))
-            .arg("-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0")
+            .arg(format!("-Daeron.archive.control.channel=aeron:udp?endpoint={host}:{port}"))
+            .arg(format!("-Daeron.archive.replication.channel=aeron:udp?endpoint={host}:0"))
             .args([
                 "-Daeron.threading.mode=SHARED",
                 "-Daeron.archive.threading.mode=SHARED",
@@ -251,7 +259,32 @@ impl ArchiveProcess {
     }
 
     pub fn control_channel(&self) -> String {
-        format!("aeron:udp?endpoint=localhost:{}", self.control_port)
+        format!("aeron:udp?endpoint={}:{}", self.host(), self.control_port)
+    }
+
+    fn host(&self) -> &str {
+        #[cfg(target_os = "linux")]
+        if let Some(host) = &self.options.host {
+            return &host.address;
+        }
+        "localhost"
+    }
+
+    fn in_network(&self, command: Command) -> Command {
+        #[cfg(target_os = "linux")]
+        if let Some(host) = &self.options.host {
+            let mut entered = Command::new("nsenter");
+            entered.arg(format!("--net={}", host.namespace));
+            entered.arg(command.get_program()).args(command.get_args());
+            for (name, value) in command.get_envs() {
+                match value {
+                    Some(value) => entered.env(name, value),
+                    None => entered.env_remove(name),
+                };
+            }
+            return entered;
+        }
+        command
     }
 
     pub fn aeron_dir(&self) -> PathBuf {

@@ -121,15 +121,16 @@ impl Side {
         mem::take(&mut self.lines)
     }
 
-    /// The recordings in progress, and the numbers of recordings and replays.
-    pub(super) fn progress(&self) -> (BTreeSet<Progress>, Vec<i64>) {
+    /// The recordings in progress, and the numbers of recordings and replays by the counters' types. Ids say nothing: the
+    /// driver gives those of freed counters again.
+    pub(super) fn progress(&self) -> (BTreeSet<Progress>, BTreeSet<(i32, i64)>) {
         let counters: Vec<_> = self.aeron.counters_reader().iter().collect();
         let recordings = counters.iter().filter_map(|counter| self.recording(counter)).collect();
         let archive_id = self.archive_id.to_le_bytes();
         let numbers = counters.iter().filter(|counter| {
             IN_PROGRESS.contains(&counter.type_id) && counter.key.starts_with(&archive_id)
         });
-        (recordings, numbers.map(|counter| counter.value).collect())
+        (recordings, numbers.map(|counter| (counter.type_id, counter.value)).collect())
     }
 
     fn recording(&self, counter: &CounterSnapshot) -> Option<Progress> {

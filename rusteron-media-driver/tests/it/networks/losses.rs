@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use rusteron_client::{ExclusivePublication, Subscription, SystemCounter};
 use rusteron_test_support::{Random, await_that};
 
-use super::{Driver, Networks, SUBSCRIBER_ADDRESS};
+use super::{Driver, coalesce, launch};
 use crate::segmentation_offload::coalesced;
+use rusteron_test_support::networks::{Networks, SUBSCRIBER_ADDRESS};
 
 const STREAM: i32 = 1001;
 
@@ -67,11 +68,11 @@ struct Drivers {
 
 impl Drivers {
     fn launch(networks: &Networks, publisher: &[&str], subscriber: &[&str]) -> Self {
-        networks.coalesce();
+        coalesce(networks);
         let dir = tempfile::tempdir().expect("a directory");
         Self {
-            publisher: networks.publisher.launch(&dir.path().join("publisher"), publisher),
-            subscriber: networks.subscriber.launch(&dir.path().join("subscriber"), subscriber),
+            publisher: launch(&networks.publisher, &dir.path().join("publisher"), publisher),
+            subscriber: launch(&networks.subscriber, &dir.path().join("subscriber"), subscriber),
             _dir: dir,
         }
     }

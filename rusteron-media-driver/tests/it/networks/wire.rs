@@ -7,8 +7,9 @@ use std::os::fd::{FromRawFd as _, OwnedFd};
 
 use rusteron_test_support::{Random, await_that, receive};
 
-use super::{Network, Networks, SUBSCRIBER_ADDRESS};
+use super::launch;
 use crate::segmentation_offload::{coalesced, messages, send_at_once};
+use rusteron_test_support::networks::{Network, Networks, SUBSCRIBER_ADDRESS};
 
 const PORT: u16 = 20_121;
 
@@ -72,8 +73,8 @@ fn datagrams_of(options: &[&str], messages: &[Vec<u8>]) -> Option<Datagrams> {
     let networks = Networks::new()?;
     let capture = capture(&networks.subscriber);
     let dir = tempfile::tempdir().expect("a directory");
-    let publisher = networks.publisher.launch(&dir.path().join("publisher"), options);
-    let subscriber = networks.subscriber.launch(&dir.path().join("subscriber"), options);
+    let publisher = launch(&networks.publisher, &dir.path().join("publisher"), options);
+    let subscriber = launch(&networks.subscriber, &dir.path().join("subscriber"), options);
     let endpoint = format!("aeron:udp?endpoint={SUBSCRIBER_ADDRESS}:{PORT}");
     let mut subscription = subscriber.aeron.add_subscription(&endpoint, 1).expect("a subscription");
     // The same headers each time.
