@@ -69,7 +69,7 @@ pub(crate) struct MarkFile {
     lock: Lock,
 }
 
-/// What the former archive has noted, if it was killed.
+/// Notes of the former archive, if it was killed.
 #[derive(Debug, Default)]
 struct Killed {
     /// The positions that its recordings had.

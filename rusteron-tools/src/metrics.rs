@@ -25,7 +25,7 @@ use crate::unconnected;
 /// The clients by their ids.
 type Clients = BTreeMap<i64, ClientHeartbeat>;
 
-/// What metrics are read from.
+/// Sources of metrics.
 #[derive(Debug)]
 pub(crate) struct Sources {
     pub(crate) driver: DriverDir,

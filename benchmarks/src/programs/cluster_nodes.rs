@@ -1,4 +1,4 @@
-//! What a member of a cluster costs, and how soon the others replace it.
+//! Memory and start of a cluster's members, and the time until a killed leader is replaced.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -27,7 +27,7 @@ pub(crate) struct Migration {
     pub(crate) join: i64,
 }
 
-/// What a directory has of a segment that is moved.
+/// The state of a segment that is being moved, as the directory shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Source,

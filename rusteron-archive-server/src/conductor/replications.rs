@@ -22,7 +22,7 @@ use crate::replication::{
 /// −1 stands for no id and no position.
 const NULL: i64 = -1;
 
-/// What replications have in common.
+/// Settings that all replications share.
 #[derive(Debug, Clone)]
 pub(crate) struct ReplicationSettings {
     /// Where sources send their recordings to, unless a request says so. May be empty.

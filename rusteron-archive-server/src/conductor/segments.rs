@@ -196,7 +196,7 @@ impl Conductor {
             return invalid(format!("newStartPosition={start} lowerBound={lower_bound}"));
         }
         let end = match descriptor.is_active() {
-            // What is recorded up to now.
+            // The end of an active recording is its position now.
             true => self.recording_position(recording).max(descriptor.start_position),
             false => descriptor.stop_position,
         };

@@ -1,4 +1,4 @@
-//! What the conductor does with subscriptions that the recorder has.
+//! The conductor's handles on subscriptions that the recorder polls.
 
 use std::collections::HashMap;
 

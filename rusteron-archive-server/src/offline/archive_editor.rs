@@ -23,7 +23,7 @@ pub struct ArchiveEditor {
     _guard: Guard,
 }
 
-/// What a compaction removes.
+/// Entries and files that a compaction removes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Compaction {
@@ -35,7 +35,7 @@ pub struct Compaction {
     pub catalog_bytes: u64,
 }
 
-/// What a repair has changed.
+/// Changes that a repair has made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Repair {

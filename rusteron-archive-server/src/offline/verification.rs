@@ -30,7 +30,7 @@ pub enum LastFragment {
     Keep,
 }
 
-/// What a verification has found.
+/// Findings of a verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verification {

@@ -38,7 +38,7 @@ struct Setup {
     seed: u64,
 }
 
-/// What a client has been told of a recording: its position, at first the start position. Or its end.
+/// The last position or end that a client has been told of a recording. At first, the start position.
 #[derive(Debug, Clone, Copy)]
 struct Announced {
     /// Changes of the storage before that.
@@ -58,7 +58,7 @@ struct Counts {
 struct Script {
     setup: Setup,
     storage: FaultyStorage,
-    /// What publishers have sent to recordings 0 to 2. Extensions come in place of what was not recorded.
+    /// The streams that publishers have sent to recordings 0 to 2. An extension replaces messages that were not recorded.
     streams: Vec<Stream>,
     announced: Vec<Announced>,
 }
@@ -222,7 +222,7 @@ impl Script {
         self.announced.push(Announced { changes, recording, position });
     }
 
-    /// What was announced of each recording before so many changes.
+    /// The last announcement of each recording before so many changes.
     fn announced(&self, changes: usize) -> HashMap<i64, i64> {
         let known = self.announced.iter().filter(|known| known.changes <= changes);
         known.map(|known| (known.recording, known.position)).collect()

@@ -1,10 +1,10 @@
-//! What a replication is told, and what it asks of its archive.
+//! Input of a replication, and the actions that it asks of its archive.
 
 use crate::control::responses::Failure;
 use crate::protocol::signal::Signal;
 use crate::replication::{ControlChannels, ReplayChannels, SourceRecording};
 
-/// What is to be copied, checked.
+/// A checked request to copy a recording.
 #[derive(Debug)]
 pub(crate) struct ReplicationRequest {
     pub(crate) source_recording: i64,
@@ -44,7 +44,7 @@ pub(crate) struct Copy {
     pub(crate) stop_position: Option<i64>,
 }
 
-/// What a replication asks of its archive.
+/// An action that a replication asks of its archive.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Adds a recording like the source's, or makes the empty recording of this id one. Outcome: `on_described`.

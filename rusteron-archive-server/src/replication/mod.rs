@@ -3,7 +3,7 @@
 //! | file | what it decides |
 //! |---|---|
 //! | `replication.rs` | the states of a replication |
-//! | `action.rs` | nothing: it has what a replication is told, and what it asks of its archive |
+//! | `action.rs` | nothing: it defines input and actions |
 //! | `source.rs` | the session with the source: connecting, requests and their answers |
 //! | `recording.rs` | the source's recording |
 //! | `channels.rs` | channels to the source, and from it |

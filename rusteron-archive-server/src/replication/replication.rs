@@ -59,13 +59,13 @@ pub(crate) struct Replication {
     token: i64,
     has_replay_requests: bool,
     replay_channel: Option<String>,
-    /// What the source calls the replay, while it lasts.
+    /// The source's id of the replay, while it lasts.
     replay: Option<i64>,
     destination: Option<String>,
     is_live_added: bool,
     transports: Option<usize>,
     is_counting: bool,
-    /// What is to follow, before anything else.
+    /// Actions that come before anything else.
     due: VecDeque<Action>,
     deadline_ns: i64,
     timeout_ns: i64,

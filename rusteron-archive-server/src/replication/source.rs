@@ -42,7 +42,7 @@ pub(crate) trait SourceLink {
     fn local_address(&self, subscription: i64) -> Option<String>;
 }
 
-/// What a session with the source begins with.
+/// Settings of a session with the source.
 #[derive(Debug, Clone)]
 pub(crate) struct SourceSettings {
     pub(crate) replication: i64,
@@ -84,7 +84,7 @@ impl State {
     }
 }
 
-/// What the source answers, unless it refuses.
+/// An answer of the source that is not a refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SourceAnswer {
     Ok { relevant_id: i64, session: i64, version: i32 },
@@ -112,7 +112,7 @@ pub(crate) struct SourceSession {
     /// The request that is awaited.
     awaited: Option<i64>,
     answer: Option<SourceAnswer>,
-    /// What the source has refused, and why.
+    /// The text of the source's refusal.
     refusal: Option<String>,
     /// Of the request that is being sent, or awaited.
     deadline_ns: Option<i64>,

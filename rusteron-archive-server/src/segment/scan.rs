@@ -23,7 +23,7 @@ pub(crate) struct Found {
     pub(crate) tail: Tail,
 }
 
-/// What tells, beside the segment, whether a frame is whole.
+/// Facts beside the segment that tell whether a frame is whole.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Evidence {
     /// The checksum that stands in frames. Frames without it may be of an archive with other settings.

@@ -49,7 +49,7 @@ fn cycle(aeron: &Aeron, number: u64) {
     archive.purge_recording(recording).expect("a purge");
 }
 
-/// What a process and a server use: counters, open files of the directory, its files, and KiB of memory.
+/// Usage of a process and a server: counters, open files of the directory, its files, and KiB of memory.
 #[cfg(target_os = "linux")]
 const NAMES: [&str; 4] = ["counters", "open files", "files", "resident KiB"];
 

@@ -32,7 +32,7 @@ pub(super) struct Recording {
     stripped_channel: String,
     original_channel: String,
     source_identity: String,
-    /// What only files tell.
+    /// Facts that only files tell.
     #[serde(flatten)]
     entry: Option<EntryFacts>,
 }

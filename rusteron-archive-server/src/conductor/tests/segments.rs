@@ -481,7 +481,7 @@ fn file_that_cannot_be_deleted_is_reported() {
     assert_eq!(names(&harness), ["0-131072.rec"]);
 }
 
-/// What the directory and a catalog opened on it must have: a file for each position of a recording.
+/// Checks that the directory, and a catalog opened on it, have a file for each position of a recording.
 fn check_files(storage: &FaultyStorage, context: &str) {
     let opened = Harness::open(storage, SyncLevel::None)
         .unwrap_or_else(|error| panic!("{context}: {error}"));

@@ -1,4 +1,4 @@
-//! What a power cut can leave of a storage.
+//! The directories that a power cut can leave of a storage.
 
 use std::collections::BTreeMap;
 
