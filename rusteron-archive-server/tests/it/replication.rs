@@ -16,7 +16,7 @@ use crate::support::{Fixture, await_stop, ipc_context, recorded};
 /// The counters of a publication's position, of a subscription's channel, and of a recording's position.
 const STREAMS: [i32; 3] = [12, 7, 100];
 
-fn launch() -> Fixture {
+pub(crate) fn launch() -> Fixture {
     Fixture::launch_with(|context| {
         context.set_replication_channel("aeron:udp?endpoint=localhost:0").expect("a channel");
     })
@@ -114,7 +114,7 @@ fn java_copies_from_server() {
 }
 
 /// Copies a recording in progress, and goes on with the live stream when the source has gone.
-fn merge(source: &Archive, control_channel: &str, copy: &Listener) {
+pub(crate) fn merge(source: &Archive, control_channel: &str, copy: &Listener) {
     let live = format!("aeron:udp?endpoint=224.20.30.49:{}|interface=localhost", free_port());
     let (mut publication, id) = source
         .add_recorded_exclusive_publication(format!("{live}|term-length=64k"), STREAM)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rusteron_archive::{
     Archive, ArchiveContext, ArchiveError, ReplayLength, ReplayParams, SourceLocation,
@@ -103,6 +104,8 @@ pub(crate) fn launch_driver() -> MediaDriver {
         context
             .set_ipc_term_buffer_length(64 * 1024)?
             .set_term_buffer_length(64 * 1024)?
+            // At each, it closes the images that have ended.
+            .set_timer_interval(Duration::from_millis(20))?
             // On a busy machine, slow threads must not be timed out.
             .set_client_liveness_timeout(DEADLINE / 2)?
             .set_publication_unblock_timeout(DEADLINE)
