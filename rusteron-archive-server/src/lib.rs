@@ -72,7 +72,8 @@
 //! messages have whole pages of zeros, and either they fill the segment file or the file system does not tell holes. The
 //! error names the recording and the command that helps; with
 //! [`record_checksum`](ArchiveServerContext::set_record_checksum), files tell more. At level 0, the server also refuses a
-//! recording that has a gap before its last segment file, and one that had stopped may lack what was recorded last.
+//! recording that has a gap before its last segment file, and one that had stopped may lack data, which
+//! `rusteron archive verify --all-segments` finds: with checksums all of it, else lost frame headers.
 //!
 //! # Errors
 //! Operations of the server return a [`ServerError`] with its kind. A failed request is an error of the client that sent it.

@@ -9,10 +9,11 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rusteron_core::log_buffer::TYPE_DATA;
+use rusteron_core::log_buffer::{HEADER_LENGTH, TYPE_DATA};
 use rusteron_test_support::Random;
 
 use crate::catalog::{Catalog, CatalogSettings, NewRecording};
+use crate::offline::{ArchiveFiles, VerifyOptions};
 use crate::recorder::BlockWriter;
 use crate::recorder::recording::{BlockSource, Recording};
 use crate::recorder::sample::{MTU_OF_PAGES, Stream, StreamSource};
@@ -53,6 +54,8 @@ struct Counts {
     all: usize,
     /// Those after which only the operator can go on.
     refused: usize,
+    /// Recordings that lack data before their stop position, as their verification says.
+    found: usize,
 }
 
 struct Script {
@@ -272,6 +275,7 @@ impl Script {
             // The stop position of another one may be there without what lies before it.
             let stop = |id| catalog.get(id).map(|found| found.stop_timestamp);
             checked.retain(|&id| stop(id) == Some(RECOVERED_MS));
+            counts.found += next.verify(&catalog, &checked, context);
         }
         let next = next.check(catalog, &checked, context);
         if let Some(random) = again.filter(|_| self.setup.level > SyncLevel::None) {
@@ -337,8 +341,39 @@ impl Script {
         }
     }
 
+    /// Checks that a verification finds recordings that lack data, other than those that were checked. Without checksums, it
+    /// finds what lacks a header. Returns their number.
+    fn verify(&self, catalog: &Catalog, checked: &[i64], context: &str) -> usize {
+        let files = ArchiveFiles::from_storage(Arc::new(self.storage.clone()), HashMap::new());
+        let files = files.unwrap_or_else(|error| panic!("{context}: {error}"));
+        let checksum = self.setup.checksum;
+        let options = VerifyOptions { all_segments: true, checksum, last_fragment: None };
+        let mut found = 0;
+        for entry in files.recordings().iter().filter(|it| !checked.contains(&it.recording_id)) {
+            // An entry that is not valid yet tells of nothing.
+            let Some(known) = catalog.get(entry.recording_id) else { continue };
+            let stream = &self.streams[entry.recording_id as usize];
+            let difference = self.first_difference(stream, known.stop_position, context);
+            let Some((position, header_differs)) = difference else { continue };
+            let mut findings = files.verify(entry, &options).findings;
+            // A page of the entry may be lost, too.
+            findings.retain(|finding| !finding.text.starts_with("catalog checksum"));
+            if checksum.is_some() || header_differs {
+                assert!(!findings.is_empty(), "{context}: {} at {position}", entry.recording_id);
+            }
+            found += usize::from(!findings.is_empty());
+        }
+        found
+    }
+
     /// Checks that the segments have a stream up to a position.
     fn check_stream(&self, stream: &Stream, end: i64, context: &str) {
+        let id = stream.geometry.recording_id;
+        assert_eq!(self.first_difference(stream, end, context), None, "{context}: recording {id}");
+    }
+
+    /// Returns the position of the first frame before `end` that is not what was sent, and whether its header differs.
+    fn first_difference(&self, stream: &Stream, end: i64, context: &str) -> Option<(i64, bool)> {
         let Stream { geometry, .. } = stream;
         assert!(end <= stream.end(), "{context}: recording {} to {end}", geometry.recording_id);
         let mut segment = (-1, Vec::new());
@@ -348,8 +383,10 @@ impl Script {
             }
             let base = geometry.base(position);
             if segment.0 != base {
-                let content = self.storage.content(&geometry.name(base));
-                segment = (base, content.unwrap_or_else(|| panic!("{context}: no segment")));
+                let Some(content) = self.storage.content(&geometry.name(base)) else {
+                    return Some((position, true));
+                };
+                segment = (base, content);
             }
             let mut frame = frame.to_vec();
             if let Some(sum) =
@@ -357,9 +394,14 @@ impl Script {
             {
                 sample::put_checksum(&mut frame, sum);
             }
-            let recorded = &segment.1[geometry.offset(position) as usize..][..frame.len()];
-            assert!(recorded == frame, "{context}: {} at {position}", geometry.recording_id);
+            let offset = geometry.offset(position) as usize;
+            let is_there =
+                |length| segment.1.get(offset..offset + length) == Some(&frame[..length]);
+            if !is_there(frame.len()) {
+                return Some((position, !is_there(HEADER_LENGTH)));
+            }
         }
+        None
     }
 }
 

@@ -406,7 +406,7 @@ impl Replay {
 
     fn block_failure(&self, BlockFault { offset, fault }: BlockFault) -> Failure {
         let place = self.place(offset);
-        self.failure(&match fault {
+        let mut failure = self.failure(&match fault {
             FrameFault::Missing | FrameFault::Incomplete => {
                 format!("unexpected end of recording at position={place}")
             }
@@ -414,7 +414,9 @@ impl Replay {
                 format!("CRC checksum mismatch at position={place}: {fault}")
             }
             _ => format!("invalid frame at position={place}: {fault}"),
-        })
+        });
+        failure.text += ": `rusteron archive verify --all-segments` finds all that is damaged";
+        failure
     }
 
     /// Returns a position in Java's words.

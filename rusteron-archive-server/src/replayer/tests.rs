@@ -289,6 +289,7 @@ fn file_cut_under_a_replay_ends_it() {
     let (_, text) = failure(Some(&run(&mut replay, &mut sink, &mut reader)));
     let expected = format!("unexpected end of recording at position={} ", sink.position);
     assert!(text.starts_with(&expected), "{text}");
+    assert!(text.contains("`rusteron archive verify --all-segments`"), "{text}");
 }
 
 #[test]
