@@ -126,8 +126,9 @@ pub(crate) fn format(setting: &Setting) -> String {
     }
 }
 
-/// Returns a list of the settings in Markdown, below the headings of the table. Settings below a heading that are described
-/// alike share an item.
+/// Returns a list of the settings in Markdown, below the headings of the table, with the first paragraph of each
+/// description. Settings below a heading that are described alike share an item. Variables that no program reads are left
+/// out.
 ///
 /// An item begins with the variable and its default. A name follows if it is not that of the variable in lower case,
 /// without `prefix`, and `†` if there is no setter. Settings without a variable have their name in its place.
@@ -142,7 +143,7 @@ pub fn markdown(table: &Table, prefix: &str) -> String {
         }
         let others = table.0[number + 1..].iter().take_while(|other| other.heading.is_none());
         let mut items: Vec<(String, String)> = Vec::new();
-        for setting in std::iter::once(setting).chain(others) {
+        for setting in std::iter::once(setting).chain(others).filter(|setting| !setting.is_unread) {
             let (names, meaning) = (names_for_readers(setting, prefix), meaning(setting));
             match items.iter_mut().find(|(_, other)| *other == meaning) {
                 Some((others, _)) => *others = format!("{others}, {names}"),
@@ -182,9 +183,9 @@ fn names_for_readers(setting: &Setting, prefix: &str) -> String {
     format!("`{variable}{default}`{remark}")
 }
 
-/// The text of Markdown on one line: without examples, and without the targets of links.
+/// The first paragraph of Markdown on one line, without the targets of links.
 fn plain(markdown: &str) -> String {
-    let text = markdown.split("\n\n```").next().unwrap_or_default().replace('\n', " ");
+    let text = markdown.split("\n\n").next().unwrap_or_default().replace('\n', " ");
     let mut out = String::new();
     for part in text.split("](") {
         let rest =

@@ -65,18 +65,12 @@ fn python_stubs() {
 fn page_of_settings() {
     let path = root().join("docs/operating/settings.md");
     let mut page = read(&path);
-    let plain = |name, file| table_in(name, file, Table::parse_plain);
+    let server = table_in("rusteron-archive-server", "settings.txt", Table::parse_plain);
     for (table, title, prefix) in [
         (table("rusteron-media-driver"), "the media driver", "AERON_"),
         (table("rusteron-client"), "the client", "AERON_CLIENT_"),
         (table("rusteron-archive"), "the archive client", "AERON_ARCHIVE_"),
-        (plain("rusteron-archive-server", "settings.txt"), "the archive server", "AERON_ARCHIVE_"),
-        (plain("rusteron-cluster", "settings/client.txt"), "the cluster client", "AERON_CLUSTER_"),
-        (
-            plain("rusteron-cluster", "settings/service.txt"),
-            "the service container",
-            "AERON_CLUSTER_",
-        ),
+        (server, "the archive server", "AERON_ARCHIVE_"),
     ] {
         let begin = format!("<!-- generated: settings of {title} -->\n");
         let (before, rest) = page.split_once(&begin).expect("the mark before the list");
@@ -96,6 +90,8 @@ mtu_length TINY_MTU
   size, default 4k, values multiple of 32 64..65504, checked
   The [longest](Self::other) frame
   of a | b.
+
+  Details.
 
   ```
   example
@@ -118,6 +114,9 @@ dir -
 - TINY_OTHER
   text
   A variable.
+- TINY_LAST
+  text
+  A variable.
 ";
 
 #[test]
@@ -130,7 +129,7 @@ fn list_for_readers() {
 - `timeout`: How long to wait. From 1us.
 - `TINY_MODE`: The mode. One of `ON`, `OFF`.
 - `dir`: A directory.
-- `TINY_VERBATIM`†, `TINY_OTHER`†: A variable.
+- `TINY_OTHER`†, `TINY_LAST`†: A variable.
 ";
     assert_eq!(markdown(&table, "TINY_"), expected);
     assert_eq!(table.defaults().collect::<Vec<_>>(), [("TINY_MTU", "4k")]);
