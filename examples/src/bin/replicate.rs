@@ -1,8 +1,8 @@
 //! Copies a recording from one archive to another: `replicate SOURCE_CONTROL_CHANNEL RECORDING_ID`.
 //!
-//! The archive of the copy fetches it from the source, and reports its progress by signals. Needs two archives, such as
-//! Java's; `examples/README.md` says how to start them. The environment variable `AERON_DIR` names the directory of the
-//! media driver of the copy's archive.
+//! The archive of the copy fetches it from the source, and reports its progress by signals. The
+//! environment variable `AERON_DIR` names the directory of the media driver of the copy's archive, which
+//! `examples/README.md` says how to start.
 
 use std::env;
 use std::error::Error;
