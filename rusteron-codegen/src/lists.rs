@@ -159,7 +159,9 @@ pub fn markdown(table: &Table, prefix: &str) -> String {
 
 fn meaning(setting: &Setting) -> String {
     let mut meaning = plain(&setting.text);
-    if let Some(values) = setting.values.as_ref().and_then(Values::describe) {
+    // Limits of durations are far from sensible values. A warning or an error names them.
+    let values = setting.values.as_ref().filter(|_| setting.kind != Kind::Duration);
+    if let Some(values) = values.and_then(Values::describe) {
         let values = if setting.is_checked { format!("must be {values}") } else { values };
         let (first, rest) = values.split_at(1);
         let _ = write!(meaning, " {}{rest}.", first.to_uppercase());

@@ -14,7 +14,7 @@
 //!   directory. The other commands read files and map none, because files can shrink: a read then returns fewer bytes,
 //!   and a mapping would raise SIGBUS.
 //! - JSON is the serialisation of a report's structures. Names are never changed or removed;
-//!   `docs/operating/inspecting.md` lists them.
+//!   `docs/operating/inspecting.md` lists most of them.
 //! - Publishers and subscribers write the channel of a stream differently. To find who limits a publisher,
 //!   `clients` and the metrics use the reference id of a subscriber's position, which names the publication or
 //!   the image, and session id and stream id, which connect an image with a publication of the same driver.

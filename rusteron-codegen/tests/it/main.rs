@@ -126,7 +126,7 @@ fn list_for_readers() {
 ### Limits
 
 - `TINY_MTU=4k` (`mtu_length`): The longest frame of a | b. Must be a multiple of 32 from 64 to 65504.
-- `timeout`: How long to wait. From 1us.
+- `timeout`: How long to wait.
 - `TINY_MODE`: The mode. One of `ON`, `OFF`.
 - `dir`: A directory.
 - `TINY_OTHER`†, `TINY_LAST`†: A variable.
