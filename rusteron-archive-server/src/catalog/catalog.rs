@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::catalog::CatalogError;
 use crate::catalog::descriptor::{
     Descriptor, NULL_POSITION, NULL_TIMESTAMP, RECORDING_ID_OFFSET, RecordingState, Texts, i64_at,
     stated_end,
@@ -11,6 +10,7 @@ use crate::catalog::descriptor::{
 use crate::catalog::file::CatalogFile;
 use crate::catalog::header::{self, NEXT_ID_OFFSET};
 use crate::catalog::recovery;
+use crate::catalog::{CatalogError, Migration};
 use crate::segment::checksum::Checksum;
 use crate::segment::scan::{self, Evidence};
 use crate::storage::{Storage, SyncLevel};
@@ -90,8 +90,8 @@ pub(crate) struct Catalog {
     pub(super) next_id: i64,
     /// Valid recordings, by ascending id.
     pub(super) recordings: Vec<Recording>,
-    /// A migration that neither succeeded nor could be undone. The next start finishes it.
-    pub(super) has_unfinished_migration: bool,
+    /// A migration that neither succeeded nor could be undone.
+    pub(super) unfinished: Option<Migration>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -114,7 +114,7 @@ impl Catalog {
             checksum: settings.checksum,
             next_id,
             recordings: Vec::new(),
-            has_unfinished_migration: false,
+            unfinished: None,
         };
         if let Some(highest) = catalog.read_entries()?.filter(|&highest| next_id <= highest) {
             // Java stores the next id after the entry, and a kill may come between.

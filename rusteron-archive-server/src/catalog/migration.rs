@@ -111,7 +111,7 @@ fn place(storage: &dyn Storage, source: &str, destination: &str) -> io::Result<P
 
 impl Catalog {
     /// Moves the segments, then the edges of both recordings. After an error, everything is as before, or the text says that
-    /// the next start will finish the migration.
+    /// it is not yet: then [`settle`](Self::settle) tries again, and the next start of the archive finishes the migration.
     ///
     /// The caller has checked that each of the segments has the source's name only.
     pub(crate) fn migrate(
@@ -119,32 +119,34 @@ impl Catalog {
         storage: &dyn Storage,
         migration: &Migration,
     ) -> Result<(), String> {
-        if self.has_unfinished_migration {
-            return Err(format!(
-                "{INTENT_NAME}: an earlier migration is unfinished: start the archive again, which finishes it"
-            ));
-        }
-        self.write_intent(storage, migration)
-            .map_err(|error| format!("cannot write {INTENT_NAME}: {error}"))?;
-        let outcome = self.complete(storage, migration);
-        let Err(text) = outcome else {
+        self.undo(storage)?;
+        self.unfinished = Some(*migration);
+        let written = self.write_intent(storage, migration);
+        let written = written.map_err(|error| format!("cannot write {INTENT_NAME}: {error}"));
+        let Err(text) = written.and_then(|()| self.complete(storage, migration)) else {
+            self.unfinished = None;
             if let Err(error) = self.remove_intent(storage) {
                 // It says nothing that is not so already.
                 log::warn!("{INTENT_NAME}: cannot be removed: {error}");
             }
             return Ok(());
         };
-        let undone = self.undo(storage, migration).and_then(|()| {
-            self.remove_intent(storage).map_err(|error| format!("{INTENT_NAME}: {error}"))
-        });
-        match undone {
-            Ok(()) => Err(text),
-            Err(error) => {
-                self.has_unfinished_migration = true;
-                Err(format!(
-                    "{text}, nor undo it: {error}: the next start of the archive finishes it"
-                ))
-            }
+        Err(match self.undo(storage) {
+            Ok(()) => text,
+            Err(error) => format!(
+                "{text}, nor undo it: {error}: the next request for one of the two tries again"
+            ),
+        })
+    }
+
+    /// Undoes a migration of this recording that could not be undone before. As long as that fails, segments of each of the
+    /// two may have the name of the other one.
+    pub(crate) fn settle(&mut self, storage: &dyn Storage, id: i64) -> Result<(), String> {
+        match self.unfinished {
+            Some(unfinished) if [unfinished.source, unfinished.destination].contains(&id) => self
+                .undo(storage)
+                .map_err(|error| format!("an earlier migration cannot be undone: {error}")),
+            _ => Ok(()),
         }
     }
 
@@ -184,6 +186,8 @@ impl Catalog {
         if !migration.fits(source, destination) {
             return Ok(false);
         }
+        // The source's edge is the last one to move.
+        let is_finished = source.stop_position == migration.source_start;
         let (source, destination) = (source.geometry(), destination.geometry());
         for base in migration.bases(&source) {
             let names = [source.name(base), destination.name(base)];
@@ -192,6 +196,8 @@ impl Catalog {
             {
                 Place::Source | Place::Destination => {}
                 Place::Both => return Ok(false),
+                // It was finished, and deleted since.
+                Place::Neither if is_finished => return Ok(false),
                 Place::Neither => {
                     let reason = format!(
                         "a migration was interrupted, and neither {} nor {} is there: restore it, or remove \
@@ -213,17 +219,19 @@ impl Catalog {
             .map_err(|error| error.to_string())
     }
 
-    /// Does the reverse. The source's edge was the last one to move, so it has not.
-    fn undo(&mut self, storage: &dyn Storage, migration: &Migration) -> Result<(), String> {
-        self.move_edge(migration, migration.join)?;
-        self.move_segments(storage, migration, Place::Destination)
+    /// Does the reverse if a migration is unfinished. The source's edge was the last one to move, so it has not.
+    fn undo(&mut self, storage: &dyn Storage) -> Result<(), String> {
+        let Some(migration) = self.unfinished else { return Ok(()) };
+        self.move_edge(&migration, migration.join)?;
+        self.move_segments(storage, &migration, Place::Destination)?;
+        self.remove_intent(storage).map_err(|error| format!("{INTENT_NAME}: {error}"))?;
+        self.unfinished = None;
+        Ok(())
     }
 
     fn move_edge(&mut self, migration: &Migration, edge: i64) -> Result<(), String> {
         let id = migration.destination;
-        if self.get(id).is_some_and(|destination| migration.edge(destination) == edge) {
-            return Ok(());
-        }
+        // Also if it is there already: a failed edit may have left another one in the file.
         let moved = match migration.is_in_front() {
             true => self.set_start_position(id, edge),
             false => self.set_stop_position(id, edge),
@@ -264,24 +272,18 @@ impl Catalog {
     }
 
     fn write_intent(&self, storage: &dyn Storage, migration: &Migration) -> io::Result<()> {
-        if storage.length(INTENT_NAME)?.is_some() {
-            // Of a migration that has succeeded.
-            storage.remove(INTENT_NAME)?;
-        }
+        // Of a migration that has succeeded.
+        self.remove_intent(storage)?;
         let mut file = storage.create(INTENT_NAME, 0)?;
-        let written = file
-            .write_all_at(&migration.to_bytes(), 0)
-            .and_then(|()| file.sync(self.sync_level()))
-            .and_then(|()| self.sync_names(storage));
-        if written.is_err() {
-            // Otherwise the next start would carry it out. If this fails, too, that is so: all checks have passed.
-            let _ = storage.remove(INTENT_NAME);
-        }
-        written
+        file.write_all_at(&migration.to_bytes(), 0)?;
+        file.sync(self.sync_level())?;
+        self.sync_names(storage)
     }
 
     fn remove_intent(&self, storage: &dyn Storage) -> io::Result<()> {
-        storage.remove(INTENT_NAME)?;
+        if storage.length(INTENT_NAME)?.is_some() {
+            storage.remove(INTENT_NAME)?;
+        }
         self.sync_names(storage)
     }
 }

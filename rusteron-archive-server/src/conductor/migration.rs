@@ -5,6 +5,7 @@ use crate::conductor::conductor::Conductor;
 use crate::conductor::effect::{Clock, Failure, Outside, RecordingId};
 use crate::conductor::sessions::Requester;
 use crate::control::responses::Answer;
+use crate::protocol::error_code::ErrorCode;
 use crate::segment::Geometry;
 
 impl Conductor {
@@ -17,7 +18,7 @@ impl Conductor {
         now: Clock,
         out: &mut dyn Outside,
     ) -> Result<Option<Answer>, Failure> {
-        let descriptors = [self.descriptor(source)?, self.descriptor(destination)?];
+        let descriptors = [self.settled(source)?, self.settled(destination)?];
         let [from, to] = &descriptors;
         if from.is_active() {
             return Err(Failure::generic(format!("recording {source} is still active")));
@@ -26,7 +27,11 @@ impl Conductor {
         let join = join_position(from, to)?;
         check_aligned("src", from, join)?;
         check_aligned("dst", to, join)?;
-        // Java does not ask.
+        // Java does not ask. A replay would open the source's files by names under which others can be recorded.
+        if self.replays.has_recording(source) {
+            let text = format!("cannot migrate recording with active replay {source}");
+            return Err(Failure::new(ErrorCode::ActiveRecording, text));
+        }
         self.check_deletion(source)?;
         self.check_deletion(destination)?;
         let migration = Migration {

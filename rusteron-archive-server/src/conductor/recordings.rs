@@ -156,8 +156,8 @@ impl Conductor {
         let place = format!(": streamId={} channel={}", source.stream_id, source.original_channel);
         self.check_recording_limit(0)?;
         self.check_storage_space()?;
-        let descriptor = self.catalog.get(recording).ok_or_else(|| unknown_recording(recording))?;
-        self.check_extension(descriptor, &place)?;
+        let descriptor = self.settled(recording)?;
+        self.check_extension(&descriptor, &place)?;
         let invalid = |text: String| {
             let text = format!("cannot extend recording {recording} {text}");
             Failure::new(ErrorCode::InvalidExtension, text)

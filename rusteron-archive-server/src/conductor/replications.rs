@@ -7,7 +7,7 @@ use rusteron_client::AeronVersion;
 use crate::channel::Channel;
 use crate::conductor::conductor::Conductor;
 use crate::conductor::effect::{Clock, Effect, Failure, Outside, RecordingId, RegistrationId};
-use crate::conductor::recordings::{catalog_failure, unknown_recording};
+use crate::conductor::recordings::catalog_failure;
 use crate::conductor::sessions::Requester;
 use crate::conductor::subscriptions::{Extension, refused_channel};
 use crate::control::request::{Replicate, Source};
@@ -330,7 +330,7 @@ impl Conductor {
             let added = self.catalog.add_copy(new, start_ms);
             return added.map_err(|error| catalog_failure(&error));
         };
-        let known = self.catalog.get(recording).ok_or_else(|| unknown_recording(recording))?;
+        let known = self.settled(recording)?;
         if known.is_active() || known.start_position != known.stop_position {
             let text = format!("cannot replicate to active recording {recording}");
             return Err(Failure::new(ErrorCode::ActiveRecording, text));

@@ -20,7 +20,9 @@ use crate::segment::frame::FrameFault;
 use crate::segment::start::{StartFault, find_start};
 
 impl Conductor {
-    pub(super) fn descriptor(&self, recording: RecordingId) -> Result<Descriptor, Failure> {
+    /// Returns a recording whose segments have its name: see [`Catalog::settle`](crate::catalog::Catalog::settle).
+    pub(super) fn settled(&mut self, recording: RecordingId) -> Result<Descriptor, Failure> {
+        self.catalog.settle(&*self.storage, recording).map_err(Failure::generic)?;
         self.catalog.get(recording).copied().ok_or_else(|| unknown_recording(recording))
     }
 
@@ -33,7 +35,7 @@ impl Conductor {
         now: Clock,
         out: &mut dyn Outside,
     ) -> Result<Option<Answer>, Failure> {
-        let descriptor = self.descriptor(recording)?;
+        let descriptor = self.settled(recording)?;
         check_truncation(&descriptor, position)?;
         self.check_deletion(recording)?;
         let geometry = descriptor.geometry();
@@ -81,7 +83,7 @@ impl Conductor {
         now: Clock,
         out: &mut dyn Outside,
     ) -> Result<Option<Answer>, Failure> {
-        let descriptor = self.descriptor(recording)?;
+        let descriptor = self.settled(recording)?;
         let refused = |text: String| Err(Failure::new(ErrorCode::ActiveRecording, text));
         if self.replays.has_recording(recording) {
             return refused(format!("cannot purge recording with active replay {recording}"));
@@ -139,7 +141,7 @@ impl Conductor {
         now: Clock,
         out: &mut dyn Outside,
     ) -> Result<Option<Answer>, Failure> {
-        let geometry = self.descriptor(recording)?.geometry();
+        let geometry = self.settled(recording)?.geometry();
         self.check_deletion(recording)?;
         let first = geometry.first_base();
         let files = self.segments_of(&geometry, ..first)?;
@@ -153,7 +155,7 @@ impl Conductor {
         &mut self,
         recording: RecordingId,
     ) -> Result<Option<Answer>, Failure> {
-        let descriptor = self.descriptor(recording)?;
+        let descriptor = self.settled(recording)?;
         // Or the start would be where files are about to be deleted. Java does not ask.
         self.check_deletion(recording)?;
         let geometry = descriptor.geometry();
@@ -182,8 +184,8 @@ impl Conductor {
         failure.map_or(Ok(Some(Answer::Ok(count))), Err)
     }
 
-    fn check_detach(&self, recording: RecordingId, start: i64) -> Result<Descriptor, Failure> {
-        let descriptor = self.descriptor(recording)?;
+    fn check_detach(&mut self, recording: RecordingId, start: i64) -> Result<Descriptor, Failure> {
+        let descriptor = self.settled(recording)?;
         let geometry = descriptor.geometry();
         if start != geometry.base(start) {
             return Err(Failure::generic(format!(

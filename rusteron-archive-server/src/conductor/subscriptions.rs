@@ -3,7 +3,6 @@
 use crate::channel::{Channel, ChannelError};
 use crate::conductor::conductor::Conductor;
 use crate::conductor::effect::{Clock, Effect, Outside, RecordingId, RegistrationId};
-use crate::conductor::recordings::unknown_recording;
 use crate::conductor::sessions::Requester;
 use crate::control::request::Source;
 use crate::control::responses::{Answer, Failure};
@@ -150,7 +149,7 @@ impl Conductor {
     ) -> Result<i64, Failure> {
         let recording = extension.recording;
         self.check_recording_limit(self.subscriptions.registered_count())?;
-        let descriptor = self.catalog.get(recording).ok_or_else(|| unknown_recording(recording))?;
+        let descriptor = self.settled(recording)?;
         if descriptor.stream_id != source.stream_id {
             return Err(Failure::new(
                 ErrorCode::UnknownRecording,
@@ -166,7 +165,7 @@ impl Conductor {
                 format!("cannot extend active recording {recording}"),
             ));
         }
-        self.check_extension(descriptor, "")?;
+        self.check_extension(&descriptor, "")?;
         self.check_storage_space()?;
         self.add_subscription(requester, Some(extension), source, out)
     }

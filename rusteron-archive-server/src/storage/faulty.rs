@@ -116,6 +116,12 @@ impl FaultyStorage {
         self.state().fault = Some(Fault { changes, error: None });
     }
 
+    /// Ends a stop, as if only what was attempted meanwhile had failed.
+    pub(crate) fn resume(&self) {
+        let mut state = self.state();
+        (state.fault, state.is_stopped) = (None, false);
+    }
+
     /// Lets all reads of files fail, or none.
     pub(crate) fn fail_reads(&self, error: Option<io::ErrorKind>) {
         self.state().read_failure = error;

@@ -3,6 +3,7 @@ use std::io;
 use super::*;
 use crate::catalog::NewRecording;
 use crate::catalog::model::{open, settings};
+use crate::segment::geometry::segment_name;
 use crate::storage::faulty::FaultyStorage;
 
 const TERM: i32 = 64 << 10;
@@ -169,13 +170,22 @@ fn storage_that_stops_leaves_all_or_nothing() {
             let mut catalog = open(&storage, &settings()).expect("a catalog");
             storage.stop_after(last);
             let outcome = catalog.migrate(&storage, &migration);
+            let context = format!("{last}: {outcome:?}");
             if outcome.is_err() {
-                let refusal = catalog.migrate(&storage, &migration).expect_err("unfinished");
-                let is_known = ["unfinished", "has stopped"].iter().any(|it| refusal.contains(it));
-                assert!(is_known, "{refusal}");
+                let refusal = catalog.migrate(&storage, &migration).expect_err("a stopped storage");
+                assert!(refusal.contains("has stopped"), "{refusal}");
             }
             let killed = storage.after_kill(storage.log().len(), 0);
-            check(&killed, SyncLevel::None, &migration, &format!("{last}: {outcome:?}"));
+            check(&killed, SyncLevel::None, &migration, &context);
+            storage.resume();
+            for id in [FIRST, SECOND] {
+                assert_eq!(catalog.settle(&storage, id), Ok(()), "{context}");
+            }
+            if outcome.is_err() {
+                let undone = storage.after_kill(storage.log().len(), 0);
+                assert!(!check(&undone, SyncLevel::None, &migration, &context), "{context}");
+                catalog.migrate(&storage, &migration).expect("a migration");
+            }
         }
     }
 }
@@ -219,4 +229,27 @@ fn missing_segment_of_an_interrupted_migration_is_named() {
     let error = open(&storage, &settings()).expect_err("a segment is missing").to_string();
     assert!(error.contains("neither 0-131072.rec nor 1-131072.rec is there"), "{error}");
     assert!(error.contains("remove archive-migration.intent"), "{error}");
+}
+
+/// A record that could not be removed must not keep the archive from starting when the segments are deleted later.
+#[test]
+fn intent_of_a_finished_migration_asks_for_no_segment() {
+    for migration in migrations() {
+        let storage = (0..20).find_map(|failing| {
+            let storage = recordings(SyncLevel::None);
+            let mut catalog = open(&storage, &settings()).expect("a catalog");
+            storage.fail_after(failing, io::ErrorKind::PermissionDenied);
+            let is_moved = catalog.migrate(&storage, &migration).is_ok();
+            storage.fail_after(usize::MAX, io::ErrorKind::Other);
+            let is_left = storage.length(INTENT_NAME).expect("a length").is_some();
+            (is_moved && is_left).then_some(storage)
+        });
+        let storage = storage.expect("a record that is left");
+        let name = segment_name(migration.destination, migration.source_start / SEGMENT * SEGMENT);
+        storage.remove(&name).expect("a segment");
+        let catalog = open(&storage, &settings()).expect("a catalog");
+        assert_eq!(storage.length(INTENT_NAME).expect("a length"), None);
+        let source = catalog.get(migration.source).expect("a recording");
+        assert_eq!(source.stop_position, migration.source_start);
+    }
 }

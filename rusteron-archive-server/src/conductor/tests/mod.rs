@@ -8,6 +8,8 @@ pub(crate) mod hostile;
 #[cfg(test)]
 mod listing;
 #[cfg(test)]
+mod migrations;
+#[cfg(test)]
 mod recordings;
 #[cfg(test)]
 mod replays;

@@ -15,14 +15,14 @@ use crate::storage::faulty::FaultyStorage;
 use crate::storage::{Storage, SyncLevel};
 
 const IPC: &str = "aeron:ipc";
-const SEGMENT: i64 = 128 * 1024;
+pub(super) const SEGMENT: i64 = 128 * 1024;
 const STREAM: i32 = 10;
 /// The end of most recordings, in their fourth segment.
-const END: i64 = 3 * SEGMENT + 4096;
+pub(super) const END: i64 = 3 * SEGMENT + 4096;
 /// A position at which there is a frame.
 const FRAME: i64 = SEGMENT + 96;
 
-fn truncate(recording: i64, position: i64) -> Vec<u8> {
+pub(super) fn truncate(recording: i64, position: i64) -> Vec<u8> {
     request(TruncateRecordingRequest::TEMPLATE_ID, &[7, recording, position], &[])
 }
 
@@ -30,32 +30,32 @@ fn purge(recording: i64) -> Vec<u8> {
     request(PurgeRecordingRequest::TEMPLATE_ID, &[7, recording], &[])
 }
 
-fn detach(recording: i64, start: i64) -> Vec<u8> {
+pub(super) fn detach(recording: i64, start: i64) -> Vec<u8> {
     request(DetachSegmentsRequest::TEMPLATE_ID, &[7, recording, start], &[])
 }
 
-fn purge_segments(recording: i64, start: i64) -> Vec<u8> {
+pub(super) fn purge_segments(recording: i64, start: i64) -> Vec<u8> {
     request(PurgeSegmentsRequest::TEMPLATE_ID, &[7, recording, start], &[])
 }
 
-fn delete_detached(recording: i64) -> Vec<u8> {
+pub(super) fn delete_detached(recording: i64) -> Vec<u8> {
     request(DeleteDetachedSegmentsRequest::TEMPLATE_ID, &[7, recording], &[])
 }
 
-fn attach(recording: i64) -> Vec<u8> {
+pub(super) fn attach(recording: i64) -> Vec<u8> {
     request(AttachSegmentsRequest::TEMPLATE_ID, &[7, recording], &[])
 }
 
-fn migrate(source: i64, destination: i64) -> Vec<u8> {
+pub(super) fn migrate(source: i64, destination: i64) -> Vec<u8> {
     request(MigrateSegmentsRequest::TEMPLATE_ID, &[7, source, destination], &[])
 }
 
-fn replay(recording: i64, position: i64) -> Vec<u8> {
+pub(super) fn replay(recording: i64, position: i64) -> Vec<u8> {
     let fields = [6, recording, position, -1, 20, -1, -1];
     request(ReplayRequest::TEMPLATE_ID, &fields, &[IPC])
 }
 
-fn extend(recording: i64) -> Vec<u8> {
+pub(super) fn extend(recording: i64) -> Vec<u8> {
     request(
         ExtendRecordingRequest2::TEMPLATE_ID,
         &[8, recording, STREAM.into(), 0, 1],
@@ -75,7 +75,7 @@ fn header(position: i64, stream_id: i32) -> Vec<u8> {
 }
 
 /// A segment that has frames at its beginning, at [`FRAME`], and at the recording's end.
-fn add_segment(storage: &FaultyStorage, recording: i64, base: i64) {
+pub(super) fn add_segment(storage: &FaultyStorage, recording: i64, base: i64) {
     let name = format!("{recording}-{base}.rec");
     let mut file = storage.create(&name, SEGMENT as u64).expect("a segment");
     for position in [base, FRAME, END - 96] {
@@ -87,38 +87,38 @@ fn add_segment(storage: &FaultyStorage, recording: i64, base: i64) {
 }
 
 /// A recording from 0 to [`END`] that has ended, with four segments.
-fn add(harness: &mut Harness) -> i64 {
+pub(super) fn add(harness: &mut Harness) -> i64 {
     let recording = harness.add_stopped(IPC, END);
     (0..4).for_each(|number| add_segment(&harness.storage, recording, number * SEGMENT));
     recording
 }
 
-fn recorded() -> Harness {
+pub(super) fn recorded() -> Harness {
     let mut harness = Harness::connected();
     assert_eq!(add(&mut harness), 0);
     harness
 }
 
 /// Carries out a request, and returns what the client is told until nothing is left to do.
-fn outcome(harness: &mut Harness, request: Vec<u8>) -> Vec<String> {
+pub(super) fn outcome(harness: &mut Harness, request: Vec<u8>) -> Vec<String> {
     harness.clear();
     harness.send(request);
     while harness.tick() > 0 {}
     harness.sent()
 }
 
-fn names(harness: &Harness) -> Vec<String> {
+pub(super) fn names(harness: &Harness) -> Vec<String> {
     let mut names = harness.storage.names().expect("names");
     names.retain(|name| name.ends_with(".rec") || name.ends_with(".del"));
     names
 }
 
-fn edges(harness: &Harness, recording: i64) -> Option<(i64, i64)> {
+pub(super) fn edges(harness: &Harness, recording: i64) -> Option<(i64, i64)> {
     let descriptor = harness.conductor.catalog.get(recording)?;
     Some((descriptor.start_position, descriptor.stop_position))
 }
 
-const DELETED: &str = "7: DELETE recording=0 subscription=-1 position=-1";
+pub(super) const DELETED: &str = "7: DELETE recording=0 subscription=-1 position=-1";
 
 #[test]
 fn truncation_answers_then_deletes_then_signals() {
@@ -381,69 +381,6 @@ fn files_are_not_attached_while_they_are_deleted() {
     let text = "another delete operation in progress for recording id: 0";
     // Migration is refused before.
     assert!(refusals[..3].iter().all(|refusal| refusal.ends_with(text)), "{refusals:?}");
-}
-
-/// Two recordings that follow each other at a segment's start.
-fn contiguous() -> Harness {
-    let mut harness = recorded();
-    add(&mut harness);
-    assert_eq!(outcome(&mut harness, truncate(0, 2 * SEGMENT))[0], "7: ok 2");
-    outcome(&mut harness, purge_segments(1, 2 * SEGMENT));
-    harness.clear();
-    harness
-}
-
-#[test]
-fn migrated_segments_change_their_recording() {
-    let mut harness = contiguous();
-    add_segment(&harness.storage, 0, 2 * SEGMENT);
-    assert_eq!(outcome(&mut harness, migrate(0, 1)), ["7: ok 2", DELETED]);
-    assert_eq!((edges(&harness, 0), edges(&harness, 1)), (Some((0, 0)), Some((0, END))));
-    assert_eq!(names(&harness), ["1-0.rec", "1-131072.rec", "1-262144.rec", "1-393216.rec"]);
-
-    let mut harness = contiguous();
-    let signal = "7: DELETE recording=1 subscription=-1 position=-1";
-    assert_eq!(outcome(&mut harness, migrate(1, 0)), ["7: ok 2", signal]);
-    assert_eq!(edges(&harness, 0), Some((0, END)));
-    assert_eq!(edges(&harness, 1), Some((2 * SEGMENT, 2 * SEGMENT)));
-    assert_eq!(names(&harness), ["0-0.rec", "0-131072.rec", "0-262144.rec", "0-393216.rec"]);
-}
-
-#[test]
-fn wrong_migrations_change_nothing() {
-    let mut harness = contiguous();
-    let third = add(&mut harness);
-    let fourth = harness.add_active("aeron:ipc?alias=active");
-    let mut tell = |request, expected: String| {
-        let changes = harness.storage.log().len();
-        assert_eq!(outcome(&mut harness, request), [expected]);
-        assert_eq!(harness.storage.log().len(), changes);
-    };
-    tell(migrate(9, 0), "7: error 5: unknown recording id: 9".to_owned());
-    tell(migrate(0, 9), "7: error 5: unknown recording id: 9".to_owned());
-    tell(migrate(fourth, 0), format!("7: error 0: recording {fourth} is still active"));
-    tell(
-        migrate(0, third),
-        format!(
-            "7: error 0: invalid migrate: src and dst are not contiguous srcStartPosition=0 \
-             srcStopPosition=262144 dstStartPosition=0 dstStopPosition={END}"
-        ),
-    );
-    add_segment(&harness.storage, 1, SEGMENT);
-    let text = "7: error 0: preexisting dst segment file 1-131072.rec";
-    assert_eq!(outcome(&mut harness, migrate(0, 1)), [text]);
-    harness.storage.remove("1-131072.rec").expect("a segment");
-    harness.storage.remove("0-131072.rec").expect("a segment");
-    let text = "7: error 0: missing src segment file 0-131072.rec";
-    assert_eq!(outcome(&mut harness, migrate(0, 1)), [text]);
-    // Not at the start of a segment.
-    harness.conductor.catalog.set_stop_position(0, SEGMENT + 64).expect("an edit");
-    harness.conductor.catalog.set_start_position(1, SEGMENT + 64).expect("an edit");
-    let refusal = outcome(&mut harness, migrate(0, 1)).remove(0);
-    let text = "7: error 0: invalid migrate: join position is not on segment boundary of src recording \
-                seamPosition=131136 startPosition=0 stopPosition=131136 termBufferLength=65536 \
-                segmentFileLength=131072";
-    assert_eq!(refusal, text);
 }
 
 #[test]
