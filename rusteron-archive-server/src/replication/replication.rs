@@ -160,9 +160,10 @@ impl Replication {
         }
     }
 
-    /// Tells whether the copy has all that the source has, up to this position.
+    /// Tells whether the copy, which reaches up to this position, has all that the source has. The source's answer to the
+    /// request for the replay can come behind a short stream.
     pub(crate) fn is_synced(&self, position: i64) -> bool {
-        self.state == State::Replicate
+        self.state != State::Done
             && self.source_stop_position != NULL
             && position >= self.source_stop_position
     }

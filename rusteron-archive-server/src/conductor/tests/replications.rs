@@ -7,7 +7,7 @@ use rusteron_test_support::Random;
 use super::harness::{Harness, IMAGE, MESSAGE_TIMEOUT_MS, TERM_LENGTH, image, request};
 use super::source::{ID, LIVE, Peer, SOURCE, USUAL, Wanted, replicate, replicated, stop};
 use crate::conductor::effect::{ImageDetails, Sending};
-use crate::protocol::messages::TaggedReplicateRequest;
+use crate::protocol::messages::{ReplayRequest, TaggedReplicateRequest};
 
 fn copy_of(harness: &Harness, id: i64) -> crate::catalog::Descriptor {
     *harness.conductor.catalog.get(id).expect("a copy")
@@ -170,6 +170,23 @@ fn stream_that_ends_in_sync_is_signalled_as_such() {
             format!("{ID}: SYNC recording=0 subscription=1001 position=4096"),
             format!("{ID}: REPLICATE_END recording=0 subscription=-1 position=-1"),
             format!("{ID}: STOP recording=0 subscription=1001 position=4096"),
+        ]
+    );
+    assert!(harness.is_idle());
+}
+
+/// A short stream is there before the source's answer, which is lost once.
+#[test]
+fn copy_that_is_whole_before_the_replay_is_acknowledged_is_in_sync() {
+    let (mut harness, mut peer) = (Harness::connected(), Peer::new());
+    peer.fault = Some((ReplayRequest::TEMPLATE_ID, None));
+    replicated(&mut harness, &mut peer, USUAL);
+    harness.stop(0, 4096);
+    assert_eq!(
+        harness.sent()[..2],
+        [
+            format!("{ID}: SYNC recording=0 subscription=1001 position=4096"),
+            format!("{ID}: REPLICATE_END recording=0 subscription=-1 position=-1"),
         ]
     );
     assert!(harness.is_idle());
