@@ -152,7 +152,7 @@ impl Conductor {
                 ),
             ));
         }
-        let requester = source.requester;
+        let (requester, stream_id) = (source.requester, source.stream_id);
         let place = format!(": streamId={} channel={}", source.stream_id, source.original_channel);
         self.check_recording_limit(0)?;
         self.check_storage_space()?;
@@ -172,6 +172,8 @@ impl Conductor {
             ("initialTermId", image.initial_term_id, descriptor.initial_term_id),
             ("termBufferLength", image.term_length, descriptor.term_length),
             ("mtuLength", image.mtu, descriptor.mtu),
+            // A replication may have described an empty recording anew.
+            ("streamId", stream_id, descriptor.stream_id),
         ];
         for (name, theirs, ours) in fields {
             if theirs != ours {

@@ -169,10 +169,11 @@ impl Network {
 
     fn poll_subscriptions(&mut self, events: &mut Vec<Event>) {
         for (ticket, outcome) in poll_all(&self.aeron, &mut self.adding_subscriptions) {
+            let destination = self.destinations.remove(&ticket);
             let outcome = outcome.map(|subscription| {
                 let id = subscription.registration_id();
                 self.subscriptions.insert(ticket, id);
-                self.receivers.add(&subscription, self.destinations.remove(&ticket));
+                self.receivers.add(&subscription, destination);
                 self.record(RecorderCommand::AddSubscription(Box::new(subscription)));
                 id
             });

@@ -8,6 +8,7 @@ use super::harness::{
     FIRST_SESSION, Harness, TERM_LENGTH, image, request, settings, start_request,
 };
 use crate::ArchiveServerContext;
+use crate::catalog::NewRecording;
 use crate::conductor::effect::{Failure, ImageDetails};
 use crate::control::authentication::{AcceptAll, AllowAll};
 use crate::mark_file::{MarkFile, read_positions};
@@ -475,6 +476,33 @@ fn wrong_extension_is_refused_at_the_image() {
             assert_eq!(harness.orders(), Vec::from_iter(close));
         }
     }
+}
+
+/// A replication can make an empty recording one of another stream while an image is awaited.
+#[test]
+fn image_of_another_stream_does_not_extend() {
+    let mut harness = Harness::connected();
+    let recording = harness.add_stopped(IPC, 0);
+    harness.send(extend(recording, 10, UDP, true));
+    let subscription = harness.register();
+    harness.clear();
+    let image = image(31);
+    let source = NewRecording {
+        start_position: 0,
+        initial_term_id: image.initial_term_id,
+        segment_length: image.term_length,
+        term_length: image.term_length,
+        mtu: image.mtu,
+        session_id: 5,
+        stream_id: 11,
+        stripped_channel: IPC,
+        original_channel: IPC,
+        source_identity: IPC,
+    };
+    harness.conductor.catalog.replace_by_copy(recording, source, 1).expect("a copy");
+    harness.add_image(subscription, &image);
+    let text = "7: error 9: cannot extend recording 0 image.streamId=10 != rec.streamId=11";
+    assert_eq!(harness.sent(), [text]);
 }
 
 #[test]
