@@ -276,12 +276,10 @@ impl Replication {
         link: &mut L,
     ) -> Result<(), Failure> {
         let recording_id = self.request.source_recording;
-        let asking = Asking {
-            stream: RequestStream::Control,
-            attempts: 1,
-            not_sent: "failed to list remote recording descriptor",
-            not_answered: "failed to fetch remote recording descriptor",
-        };
+        let asking = Asking::once(
+            "failed to list remote recording descriptor",
+            "failed to fetch remote recording descriptor",
+        );
         let answer =
             self.source.ask(&asking, now, link, |control_session_id, correlation_id| {
                 ListRecordingRequest { control_session_id, correlation_id, recording_id }.to_vec()
@@ -342,12 +340,9 @@ impl Replication {
         link: &mut L,
     ) -> Result<Option<i64>, Failure> {
         let recording_id = self.request.source_recording;
-        let asking = Asking {
-            stream: RequestStream::Control,
-            attempts,
-            not_sent: "failed to send recording position request",
-            not_answered: "failed to get recording position",
-        };
+        let not_sent = "failed to send recording position request";
+        let not_answered = "failed to get recording position";
+        let asking = Asking { attempts, ..Asking::once(not_sent, not_answered) };
         let answer =
             self.source.ask(&asking, now, link, |control_session_id, correlation_id| {
                 RecordingPositionRequest { control_session_id, correlation_id, recording_id }
@@ -358,7 +353,7 @@ impl Replication {
                 Err(exception("cannot live merge without active source recording"))
             }
             Some(SourceAnswer::Ok { relevant_id, .. }) => Ok(Some(relevant_id)),
-            Some(_) => Err(exception("failed to get recording position")),
+            Some(_) => Err(exception(not_answered)),
             None => Ok(None),
         }
     }
@@ -386,12 +381,8 @@ impl Replication {
             return Ok(());
         }
         let recording_id = self.request.source_recording;
-        let asking = Asking {
-            stream: RequestStream::Control,
-            attempts: 1,
-            not_sent: "failed to send replay token request",
-            not_answered: "failed to get replay token",
-        };
+        let asking =
+            Asking::once("failed to send replay token request", "failed to get replay token");
         let answer =
             self.source.ask(&asking, now, link, |control_session_id, correlation_id| {
                 ReplayTokenRequest { control_session_id, correlation_id, recording_id }.to_vec()
@@ -444,12 +435,8 @@ impl Replication {
             false => RequestStream::Control,
         };
         let not_answered = format!("failed get acknowledgement of replay request to: {channel}");
-        let asking = Asking {
-            stream,
-            attempts: 1,
-            not_sent: "failed to send replay request",
-            not_answered: &not_answered,
-        };
+        let asking =
+            Asking { stream, ..Asking::once("failed to send replay request", &not_answered) };
         let request = ReplayRequest {
             control_session_id: 0,
             correlation_id: 0,

@@ -102,6 +102,13 @@ pub(super) struct Asking<'a> {
     pub(super) not_answered: &'a str,
 }
 
+impl<'a> Asking<'a> {
+    /// Asks once, on the stream of the session.
+    pub(super) fn once(not_sent: &'a str, not_answered: &'a str) -> Self {
+        Self { stream: RequestStream::Control, attempts: 1, not_sent, not_answered }
+    }
+}
+
 /// A session with the source. One request at a time is awaited.
 #[derive(Debug)]
 pub(crate) struct SourceSession {
@@ -208,12 +215,8 @@ impl SourceSession {
             let text = format!("Archive connect timeout: step={step} publication={channel}");
             return Err(connection_failure(&text));
         }
-        let asking = Asking {
-            stream: RequestStream::Control,
-            attempts: 1,
-            not_sent: "failed to send connect request",
-            not_answered: "failed to get connect response",
-        };
+        let asking =
+            Asking::once("failed to send connect request", "failed to get connect response");
         let settings = Arc::clone(&self.settings);
         let answer = match self.state.clone() {
             State::Adding => Ok(None),
