@@ -37,7 +37,8 @@ pub(crate) fn cut(
 }
 
 /// Removes what an interrupted truncation has left behind the end of a recording. Otherwise its segments would be in the way
-/// of those to come, and after a crash recovery would take its frames for the recording's.
+/// of those to come, and after a crash recovery would take its frames for the recording's. The segment at the end gets its
+/// length, which may be another one than it had before a replication described the empty recording anew.
 pub(crate) fn clear_behind(
     storage: &dyn Storage,
     geometry: &Geometry,
@@ -56,13 +57,12 @@ pub(crate) fn clear_behind(
         storage.sync_dir()?;
     }
     let name = geometry.name(base);
-    if storage.length(&name)?.is_some() {
-        let header = header_at(&*storage.open(&name)?, geometry.offset(end))?;
-        if header.is_some_and(|header| header != Header::default()) {
-            cut(storage, geometry, end, level)?;
-        }
+    let Some(length) = storage.length(&name)? else { return Ok(()) };
+    let header = header_at(&*storage.open(&name)?, geometry.offset(end))?;
+    if length == geometry.segment_length as u64 && header == Some(Header::default()) {
+        return Ok(());
     }
-    Ok(())
+    cut(storage, geometry, end, level)
 }
 
 fn header_at(file: &dyn StorageFile, offset: u64) -> io::Result<Option<Header>> {

@@ -8,6 +8,7 @@ use super::harness::{Harness, IMAGE, MESSAGE_TIMEOUT_MS, TERM_LENGTH, image, req
 use super::source::{ID, LIVE, Peer, SOURCE, USUAL, Wanted, replicate, replicated, stop};
 use crate::conductor::effect::{ImageDetails, Sending};
 use crate::protocol::messages::{ReplayRequest, TaggedReplicateRequest};
+use crate::storage::Storage;
 
 fn copy_of(harness: &Harness, id: i64) -> crate::catalog::Descriptor {
     *harness.conductor.catalog.get(id).expect("a copy")
@@ -114,8 +115,11 @@ fn empty_recording_of_the_source_is_described_only() {
 fn empty_copy_is_replaced() {
     let (mut harness, mut peer) = (Harness::connected(), Peer::new());
     let recording = existing(&mut harness, 32, 32);
+    // A segment of the length that segments had.
+    harness.storage.create("0-0.rec", 64 * 1024).expect("a segment");
     let sent = replicated(&mut harness, &mut peer, Wanted { recording, ..USUAL });
     assert!(!sent.iter().any(|line| line.contains(": REPLICATE ")), "{sent:?}");
+    assert_eq!(harness.storage.length("0-0.rec").expect("a length"), Some(256 * 1024));
     let copy = copy_of(&harness, 0);
     assert_eq!((copy.start_position, copy.stop_position), (64, 4096));
     assert!(harness.conductor.catalog.channel_contains(0, b"alias=o"));
