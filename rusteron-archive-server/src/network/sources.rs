@@ -35,7 +35,7 @@ enum State {
     /// Both streams get one session id, so that sources do not hear the answers of each other.
     AddingSessionId(Adding<NextSessionId>),
     AddingResponses(Adding<Subscription>, Option<NextSessionId>),
-    AddingRequests(Adding<ExclusivePublication>, Subscription),
+    AddingRequests(Adding<ExclusivePublication>, Option<Subscription>),
     Added(Box<Added>),
     Failed,
 }
@@ -145,24 +145,20 @@ impl State {
             Self::AddingResponses(adding, session_id) => {
                 let session_id = *session_id;
                 adding.poll(aeron)?.map(|responses| {
-                    Self::AddingRequests(requests(channels, session_id, &responses), responses)
+                    let adding = requests(channels, session_id, &responses);
+                    Self::AddingRequests(adding, Some(responses))
                 })
             }
-            Self::AddingRequests(adding, _) => match adding.poll(aeron)? {
-                Some(requests) => return self.added(requests),
+            Self::AddingRequests(adding, responses) => match adding.poll(aeron)? {
+                Some(requests) => responses.take().map(|responses| {
+                    Self::Added(Box::new(Added { responses, requests, is_announced: false }))
+                }),
                 None => None,
             },
             Self::Added(_) | Self::Failed => None,
         };
         if let Some(next) = next {
             *self = next;
-        }
-        Ok(())
-    }
-
-    fn added(&mut self, requests: ExclusivePublication) -> Result<()> {
-        if let Self::AddingRequests(_, responses) = std::mem::replace(self, Self::Failed) {
-            *self = Self::Added(Box::new(Added { responses, requests, is_announced: false }));
         }
         Ok(())
     }
