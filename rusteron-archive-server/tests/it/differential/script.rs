@@ -242,7 +242,11 @@ impl Script {
             }
             26 => (format!("attach segments of {recording}"), head(56, vec![Long(recording)], &[])),
             _ => {
-                let (from, to) = self.contiguous(random).unwrap_or((recording, count.into()));
+                // Only Java migrates a recording that is being replayed.
+                let (from, to) = match self.contiguous(random) {
+                    Some(_) if side.has_replays() => (99, 99),
+                    pair => pair.unwrap_or((recording, count.into())),
+                };
                 let what = format!("migrate {from} to {to}");
                 (what, head(57, vec![Long(from), Long(to)], &[]))
             }

@@ -15,7 +15,8 @@ use super::protocol::{
 /// The type of the counters of recordings.
 const RECORDING_POSITION: i32 = 100;
 /// The types of the counters of recordings and replays in progress.
-const IN_PROGRESS: [i32; 2] = [111, 112];
+const IN_PROGRESS: [i32; 2] = [111, REPLAYS];
+const REPLAYS: i32 = 112;
 
 /// A session with one of the archives.
 pub(super) struct Side {
@@ -131,6 +132,10 @@ impl Side {
             IN_PROGRESS.contains(&counter.type_id) && counter.key.starts_with(&archive_id)
         });
         (recordings, numbers.map(|counter| (counter.type_id, counter.value)).collect())
+    }
+
+    pub(super) fn has_replays(&self) -> bool {
+        self.progress().1.iter().any(|&(type_id, number)| type_id == REPLAYS && number > 0)
     }
 
     fn recording(&self, counter: &CounterSnapshot) -> Option<Progress> {
