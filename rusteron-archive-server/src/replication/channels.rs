@@ -63,11 +63,6 @@ impl ReplayChannels {
         Ok(Self { channel: channel.to_owned(), tags, is_response })
     }
 
-    /// Tells whether the source sends by a response channel.
-    pub(crate) fn is_response(&self) -> bool {
-        self.is_response
-    }
-
     /// Returns the channel of the subscription that extends the copy, and the destination to add to it, if it has such.
     pub(super) fn extension(
         &self,

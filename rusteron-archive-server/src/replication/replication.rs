@@ -57,7 +57,6 @@ pub(crate) struct Replication {
     stream_id: i32,
     replay_session_id: i32,
     token: i64,
-    has_replay_requests: bool,
     replay_channel: Option<String>,
     /// The source's id of the replay, while it lasts.
     replay: Option<i64>,
@@ -84,7 +83,6 @@ impl Replication {
             stream_id: 0,
             replay_session_id: 0,
             token: NULL,
-            has_replay_requests: false,
             replay_channel: None,
             replay: None,
             destination: None,
@@ -376,7 +374,7 @@ impl Replication {
         now: Clock,
         link: &mut L,
     ) -> Result<(), Failure> {
-        if !self.request.replay.is_response() {
+        if !self.request.replay.is_response {
             self.enter(State::Replay, now);
             return Ok(());
         }
@@ -398,7 +396,6 @@ impl Replication {
     fn add_replay_requests(&mut self, now: Clock, copy: &Copy) -> Result<(), Failure> {
         let Some(subscription) = copy.subscription else { return Ok(()) };
         let channel = self.request.control.replay_requests(subscription).map_err(refused)?;
-        self.has_replay_requests = true;
         self.enter(State::Replay, now);
         self.due.push_back(Action::AddReplayRequests { channel });
         Ok(())
@@ -430,7 +427,7 @@ impl Replication {
             NULL => NULL,
             stop => stop.saturating_sub(self.replay_position),
         };
-        let stream = match self.has_replay_requests {
+        let stream = match self.request.replay.is_response {
             true => RequestStream::Replay,
             false => RequestStream::Control,
         };
