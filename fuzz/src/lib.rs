@@ -8,6 +8,7 @@
 //! | `archive_server_mark_files` | a mark file that an archive server takes over |
 //! | `archive_server_requests` | a message to an archive server |
 //! | `archive_server_segments` | a segment whose end an archive server finds, and which it replays |
+//! | `archive_server_sources` | what a hostile source does whose recording an archive server copies, and its frames |
 //! | `archive_server_texts` | a channel that an archive server gets, and a value of each of its settings |
 //! | `channel_uris` | a channel: parsed, written, built, and given to a driver in the four roles |
 //! | `cluster_messages` | a message between a cluster and its client |

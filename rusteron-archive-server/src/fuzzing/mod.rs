@@ -18,6 +18,11 @@ pub fn conductor(bytes: &[u8]) {
     crate::conductor::tests::hostile::run(bytes);
 }
 
+/// A hostile source of a replication.
+pub fn source(bytes: &[u8]) {
+    crate::conductor::tests::hostile_source::run(bytes);
+}
+
 /// A message of the control protocol.
 pub fn request(message: &[u8]) {
     let whole =

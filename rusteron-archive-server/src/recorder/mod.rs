@@ -16,5 +16,5 @@ mod tests;
 pub(crate) use block_writer::BlockWriter;
 pub(crate) use io_totals::{IoCounters, IoTotals};
 pub(crate) use recorder::{Recorder, RecorderCommand, RecorderEvent};
-#[cfg(test)]
-pub(crate) use recording::Recording;
+#[cfg(any(test, fuzzing))]
+pub(crate) use recording::{BlockSource, Recording};

@@ -10,7 +10,7 @@ use crate::catalog::{Catalog, CatalogError, CatalogSettings};
 use crate::channel::ResponseDefaults;
 use crate::conductor::effect::{
     Clock, CounterView, Effect, ImageDetails, Outside, Progress, RequestStream, Responder, Sending,
-    SessionId, SourceLink,
+    SessionId, SourceLink, StartRecording,
 };
 use crate::conductor::{Conductor, ConductorSettings, ReplicationSettings};
 use crate::control::authentication::{AcceptAll, AllowAll, Authenticator, Authorisation};
@@ -46,6 +46,8 @@ pub(super) struct FakeOutside {
     pub(super) is_connected: bool,
     pub(super) counters: BTreeMap<i32, CounterView>,
     pub(super) progress: BTreeMap<i64, Arc<Progress>>,
+    /// Orders to record.
+    pub(super) started: Vec<StartRecording>,
     /// The answers to attempts to send a request to a source.
     pub(super) source_sending: Sending,
     pub(super) is_source_connected: bool,
@@ -144,13 +146,15 @@ impl Outside for FakeOutside {
             }
             Effect::StartRecording(start) => {
                 let Geometry { recording_id, start_position, .. } = start.geometry;
-                self.progress.insert(recording_id, start.progress);
-                format!(
+                self.progress.insert(recording_id, Arc::clone(&start.progress));
+                let order = format!(
                     "record {recording_id} subscription={} image={} {start_position}+{}",
                     start.subscription,
                     start.image,
                     start.join_position - start_position
-                )
+                );
+                self.started.push(start);
+                order
             }
             Effect::AbortRecording { recording } => format!("abort recording {recording}"),
             Effect::StartReplay(start) => format!(
@@ -327,6 +331,7 @@ impl Harness {
             is_connected: true,
             counters: BTreeMap::new(),
             progress: BTreeMap::new(),
+            started: Vec::new(),
             source_sending: Sending::Sent,
             is_source_connected: true,
             local_address: Some("127.0.0.1:777".to_owned()),

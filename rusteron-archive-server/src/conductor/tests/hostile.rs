@@ -14,7 +14,7 @@ const TEMPLATES: [u16; 42] = [
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 22, 50, 51, 52, 53, 54, 55,
     56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 68, 104, 105, 107,
 ];
-const TEXTS: [&[u8]; 12] = [
+pub(super) const TEXTS: [&[u8]; 12] = [
     b"",
     b"aeron:ipc",
     b"aeron:ipc?alias=a",
@@ -30,27 +30,27 @@ const TEXTS: [&[u8]; 12] = [
 ];
 
 /// Random bytes from front to back. Behind their end everything is zero.
-struct Input<'a>(&'a [u8]);
+pub(super) struct Input<'a>(pub(super) &'a [u8]);
 
 impl<'a> Input<'a> {
-    fn byte(&mut self) -> u8 {
+    pub(super) fn byte(&mut self) -> u8 {
         let Some((first, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;
         *first
     }
 
-    fn bytes(&mut self, length: usize) -> &'a [u8] {
+    pub(super) fn bytes(&mut self, length: usize) -> &'a [u8] {
         let (bytes, rest) = self.0.split_at(length.min(self.0.len()));
         self.0 = rest;
         bytes
     }
 
-    fn choose<T: Copy>(&mut self, choices: &[T]) -> T {
+    pub(super) fn choose<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[usize::from(self.byte()) % choices.len()]
     }
 
     /// A number that a request may have: an id, a position, a limit.
-    fn number(&mut self) -> i64 {
+    pub(super) fn number(&mut self) -> i64 {
         match self.byte() {
             0xff => i64::MAX,
             0xfe => i64::MIN,

@@ -5,6 +5,7 @@ mod bad_days;
 #[cfg_attr(fuzzing, allow(dead_code, reason = "most of it is for tests"))]
 mod harness;
 pub(crate) mod hostile;
+pub(crate) mod hostile_source;
 #[cfg(test)]
 mod listing;
 #[cfg(test)]
@@ -21,5 +22,5 @@ mod requests;
 mod segments;
 #[cfg(test)]
 mod sessions;
-#[cfg(test)]
+#[cfg_attr(fuzzing, allow(dead_code, reason = "most of it is for tests"))]
 mod source;

@@ -2,8 +2,6 @@
 
 use std::mem;
 
-use rusteron_test_support::Random;
-
 use super::harness::{Harness, IMAGE, MESSAGE_TIMEOUT_MS, TERM_LENGTH, image, request};
 use super::source::{ID, LIVE, Peer, SOURCE, USUAL, Wanted, replicate, replicated, stop};
 use crate::conductor::effect::{ImageDetails, Sending};
@@ -557,25 +555,4 @@ fn other_requests_of_the_session_do_not_wait() {
     harness.register();
     assert_eq!(harness.sent().len(), 2);
     peer.run(&mut harness);
-}
-
-#[test]
-fn corrupt_answers_are_survived() {
-    for seed in 0..1000 {
-        let (mut harness, mut peer) = (Harness::connected(), Peer::active(8192));
-        peer.corruption = Some(Random::new(seed));
-        peer.recorded = 4096;
-        let live = if seed % 2 == 0 { LIVE } else { "" };
-        replicate(&mut harness, Wanted { live, ..USUAL });
-        peer.run(&mut harness);
-        harness.tick_after(MESSAGE_TIMEOUT_MS);
-        stop(&mut harness, ID);
-        peer.run(&mut harness);
-        // A copy that has merged goes on by itself.
-        if harness.out.progress.contains_key(&0) {
-            harness.stop(0, 4096);
-        }
-        let sent = harness.sent();
-        check_ended(&mut harness, &mut peer, sent);
-    }
 }

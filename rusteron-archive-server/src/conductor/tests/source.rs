@@ -3,7 +3,6 @@
 use std::mem;
 
 use rusteron_core::sbe::MessageHeader;
-use rusteron_test_support::Random;
 
 use super::harness::{FIRST_SESSION, Harness, TERM_LENGTH, image, request};
 use crate::conductor::effect::ImageDetails;
@@ -34,8 +33,6 @@ pub(super) struct Peer {
     /// The source does not answer requests of this template, or answers by this error.
     pub(super) fault: Option<(u16, Option<&'static str>)>,
     pub(super) is_challenging: bool,
-    /// Changes bytes of the source's answers.
-    pub(super) corruption: Option<Random>,
     /// The end of the copy so far.
     pub(super) join_position: i64,
     pub(super) orders: Vec<String>,
@@ -53,7 +50,6 @@ impl Peer {
             transports: 2,
             fault: None,
             is_challenging: false,
-            corruption: None,
             join_position: 64,
             orders: Vec::new(),
             requests: Vec::new(),
@@ -108,7 +104,14 @@ impl Peer {
         }
     }
 
-    pub(super) fn answer(&mut self, message: &[u8], harness: &mut Harness) {
+    pub(super) fn answer(&mut self, request: &[u8], harness: &mut Harness) {
+        if let Some(reply) = self.reply(request) {
+            harness.conductor.on_source_message(ID, &reply);
+        }
+    }
+
+    /// Returns the answer to a request, if there is one.
+    pub(super) fn reply(&mut self, message: &[u8]) -> Option<Vec<u8>> {
         let (header, body) = MessageHeader::split(message).expect("a header");
         let template_id = header.template_id;
         let decoded = Message::decode(header, body).expect("a whole message");
@@ -123,8 +126,7 @@ impl Peer {
                     version: PROTOCOL_VERSION,
                     encoded_challenge: b"who?",
                 };
-                harness.conductor.on_source_message(ID, &challenge.to_vec());
-                return;
+                return Some(challenge.to_vec());
             }
             Message::AuthConnectRequest(m) => ok(m.correlation_id, SOURCE_SESSION),
             Message::ChallengeResponse(m) => ok(m.correlation_id, SOURCE_SESSION),
@@ -137,14 +139,14 @@ impl Peer {
         }
         .unwrap_or_default();
         if correlation_id == 0 {
-            return;
+            return None;
         }
         let error = match self.fault.filter(|(template, _)| *template == template_id) {
-            Some((_, None)) => return,
+            Some((_, None)) => return None,
             Some((_, error)) => error,
             None => None,
         };
-        let mut reply = match (template_id, error) {
+        Some(match (template_id, error) {
             (10, None) => self.descriptor(correlation_id),
             _ => ControlResponse {
                 control_session_id: SOURCE_SESSION,
@@ -155,14 +157,7 @@ impl Peer {
                 error_message: error.unwrap_or_default().as_bytes(),
             }
             .to_vec(),
-        };
-        if let Some(random) = &mut self.corruption {
-            for _ in 0..[0, 0, 1, 3][random.below(4)] {
-                let index = random.below(reply.len());
-                reply[index] = [0, 1, 0x7f, 0x80, 0xff, random.next() as u8][random.below(6)];
-            }
-        }
-        harness.conductor.on_source_message(ID, &reply);
+        })
     }
 
     fn descriptor(&self, correlation_id: i64) -> Vec<u8> {
