@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use super::script::TERM_LENGTH;
+
 /// Where the entries of a catalog begin, and where the bytes of a descriptor in an entry do.
 const HEADER: usize = 32;
 /// The fields of an entry that differ between two archives: the control session, start and stop time.
@@ -28,22 +30,38 @@ fn entries(catalog: &[u8]) -> Vec<usize> {
     entries
 }
 
+/// The names of all files in a directory.
+fn names(dir: &Path) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(dir).expect("a directory");
+    entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
+}
+
 /// A recording that can be found.
 pub(crate) struct Recording {
     pub(crate) id: i64,
     pub(crate) start: i64,
     /// −1 while it is active.
     pub(crate) stop: i64,
+    pub(crate) stream: i32,
+    /// There are files of segments before the start.
+    pub(crate) has_detached: bool,
 }
 
 /// The valid recordings of a catalog, which may be in use.
 pub(crate) fn recordings(dir: &Path) -> Vec<Recording> {
     let catalog = fs::read(dir.join("archive.catalog")).expect("a catalog");
     let is_valid = |entry: &usize| catalog[entry + 4] == 1;
-    let read = |entry: usize| Recording {
-        id: long(&catalog, entry + 48),
-        start: long(&catalog, entry + 72),
-        stop: long(&catalog, entry + 80),
+    let names: Vec<_> = names(dir).collect();
+    let read = |entry: usize| {
+        let (id, start) = (long(&catalog, entry + 48), long(&catalog, entry + 72));
+        let base = |name: &String| {
+            let name = name.strip_suffix(".rec")?.strip_prefix(&format!("{id}-"))?;
+            name.parse::<i64>().ok()
+        };
+        // The first segment begins in the term of the start.
+        let has_detached = names.iter().filter_map(base).any(|base| base <= start - TERM_LENGTH);
+        let stream = (long(&catalog, entry + 104) >> 32) as i32;
+        Recording { id, start, stop: long(&catalog, entry + 80), stream, has_detached }
     };
     entries(&catalog).into_iter().filter(is_valid).map(read).collect()
 }
@@ -51,16 +69,13 @@ pub(crate) fn recordings(dir: &Path) -> Vec<Recording> {
 /// The segments of recordings that have frames. Whether a recording that is stopped at once has a segment is a matter of
 /// time.
 fn segments(dir: &Path, catalog: &[u8]) -> BTreeSet<String> {
-    let names = fs::read_dir(dir)
-        .expect("a directory")
-        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
     let empty: Vec<_> = entries(catalog)
         .into_iter()
         .filter(|entry| long(catalog, entry + 72) == long(catalog, entry + 80))
         .map(|entry| format!("{}-", long(catalog, entry + 48)))
         .collect();
     let is_empty = |name: &str| empty.iter().any(|prefix| name.starts_with(prefix));
-    names.filter(|name| name.ends_with(".rec") && !is_empty(name)).collect()
+    names(dir).filter(|name| name.ends_with(".rec") && !is_empty(name)).collect()
 }
 
 /// The catalog without what differs between two archives.

@@ -10,7 +10,7 @@ use super::files::Recording;
 use super::protocol::{Field, Ids, Int, Long, Names, encode};
 use super::side::Side;
 
-const TERM_LENGTH: i64 = 64 * 1024;
+pub(super) const TERM_LENGTH: i64 = 64 * 1024;
 const SEGMENT_LENGTH: i64 = 128 * 1024;
 const INITIAL_TERM: i64 = 7;
 const STREAMS: [i32; 2] = [33, 34];
@@ -33,6 +33,8 @@ pub(super) struct Script {
     frames: BTreeMap<i32, Vec<i64>>,
     /// The sessions of recordings.
     sessions: BTreeMap<i64, BTreeSet<i32>>,
+    /// Where recordings in progress are.
+    active: BTreeMap<i64, i64>,
     /// A counter that bounds replays.
     limit_counter: i32,
     last_correlation: i64,
@@ -58,6 +60,7 @@ impl Script {
             recordings: Vec::new(),
             frames: BTreeMap::new(),
             sessions: BTreeMap::new(),
+            active: BTreeMap::new(),
             limit_counter,
             last_correlation: 100,
         }
@@ -65,20 +68,51 @@ impl Script {
 
     /// Makes up the next step, and says what it is.
     pub(super) fn next(&mut self, sides: &mut [Side; 2]) -> (String, Step) {
+        self.active.clear();
         for progress in sides[0].progress().0 {
             self.sessions.entry(progress.recording).or_default().insert(progress.session_id);
+            self.active.insert(progress.recording, progress.position);
         }
-        let kind = self.random.below(KINDS);
-        let random = Random::new(self.random.next());
+        let mut random = Random::new(self.random.next());
+        let (kind, fitting) = match self.fitting(&mut random) {
+            Some((kind, recording)) if random.percent(65) => (kind, Some(recording)),
+            _ => (random.below(KINDS), None),
+        };
         if kind >= REQUESTS {
             let what = self.publish(random, sides);
             return (what, Step::Publisher);
         }
         self.last_correlation += 1;
         let [(what, first), (other, second)] =
-            sides.each_mut().map(|side| self.request(side, kind, random.clone()));
+            sides.each_mut().map(|side| self.request(side, kind, fitting, random.clone()));
         assert_eq!(what, other, "the archives have given different ids");
         (format!("{} {what}", self.last_correlation), Step::Request([first, second]))
+    }
+
+    /// A kind of step, and a recording with frames whose state it fits.
+    fn fitting(&self, random: &mut Random) -> Option<(usize, i64)> {
+        let fits = |kind: usize, it: &Recording| {
+            let end = self.active.get(&it.id).copied().unwrap_or(it.stop);
+            let has_segments = end - first_base(it) >= SEGMENT_LENGTH;
+            match kind {
+                // To go on behind its end, and to migrate.
+                0 => it.is_aligned(),
+                5 => it.stop < 0 && has_segments,
+                19 | 20 => it.start < it.stop,
+                21 => it.start < it.stop && self.recordings.len() > 6,
+                22..=24 => has_segments,
+                25 | 26 => it.has_detached,
+                27 => self.contiguous().iter().any(|&(first, _)| first == it.id),
+                // Publishers.
+                REQUESTS => it.stop < 0,
+                _ => false,
+            }
+        };
+        let recordings = |kind| self.recordings.iter().filter(move |it| fits(kind, it));
+        let kinds: Vec<_> = (0..=REQUESTS).filter(|&kind| recordings(kind).count() > 0).collect();
+        let &kind = kinds.get(random.below(kinds.len()))?;
+        let ids: Vec<_> = recordings(kind).map(|it| it.id).collect();
+        Some((kind, ids[random.below(ids.len())]))
     }
 
     fn channel(&self, random: &mut Random) -> String {
@@ -92,7 +126,14 @@ impl Script {
         (if is_wrong { wrong[chosen] } else { usual[chosen] }).to_owned()
     }
 
-    fn request(&self, side: &mut Side, kind: usize, mut random: Random) -> (String, Vec<u8>) {
+    /// Makes a request of a kind, about a recording that it fits, or about any.
+    fn request(
+        &self,
+        side: &mut Side,
+        kind: usize,
+        fitting: Option<i64>,
+        mut random: Random,
+    ) -> (String, Vec<u8>) {
         let random = &mut random;
         let correlation_id = self.last_correlation;
         let mut choose = |numbers: &[i64]| numbers[random.below(numbers.len())];
@@ -109,7 +150,9 @@ impl Script {
             known if random.percent(85) => random.below(known) as i64,
             known => [known as i64, 99, -1][random.below(3)],
         };
+        let recording = fitting.unwrap_or(recording);
         let known = self.recordings.iter().find(|known| known.id == recording);
+        let stream = fitting.and(known).map_or(stream, |known| known.stream);
         let is_empty = known.is_some_and(|known| known.start == known.stop);
         let position = if is_empty { 13 } else { position };
         let fragment = ["", "ipc", "alias", "udp", "zzz"][random.below(5)];
@@ -243,9 +286,12 @@ impl Script {
             26 => (format!("attach segments of {recording}"), head(56, vec![Long(recording)], &[])),
             _ => {
                 // Only Java migrates a recording that is being replayed.
-                let (from, to) = match self.contiguous(random) {
+                let pairs = self.contiguous();
+                let (from, to) = match pairs.get(random.below(pairs.len())) {
                     Some(_) if side.has_replays() => (99, 99),
-                    pair => pair.unwrap_or((recording, count.into())),
+                    Some(&(first, second)) if random.percent(30) => (second, first),
+                    Some(&pair) => pair,
+                    None => (recording, count.into()),
                 };
                 let what = format!("migrate {from} to {to}");
                 (what, head(57, vec![Long(from), Long(to)], &[]))
@@ -255,7 +301,7 @@ impl Script {
 
     /// A new end of a recording, which may be wrong, but not within a frame: Java refuses that after it has done it.
     fn end(&self, known: Option<&Recording>, random: &mut Random) -> i64 {
-        let Some(&Recording { id, start, stop }) = known.filter(|it| it.start < it.stop) else {
+        let Some(&Recording { id, start, stop, .. }) = known.filter(|it| it.start < it.stop) else {
             return 13;
         };
         let sessions = self.sessions.get(&id);
@@ -268,7 +314,7 @@ impl Script {
             0 => start,
             1 => stop,
             2 => [13, -64, start - 32, stop + 32, i64::MAX][random.below(5)],
-            3..5 => {
+            3..6 => {
                 let boundary = boundary(known, random) & !(TERM_LENGTH - 1);
                 if (start..=stop).contains(&boundary) { boundary } else { start }
             }
@@ -277,26 +323,29 @@ impl Script {
         }
     }
 
-    /// Two recordings that can perhaps be joined, in any order.
-    fn contiguous(&self, random: &mut Random) -> Option<(i64, i64)> {
+    /// Pairs of recordings of which the second begins at a segment's start where the first has ended.
+    fn contiguous(&self) -> Vec<(i64, i64)> {
         let mut pairs = Vec::new();
-        for first in self.recordings.iter().filter(|it| it.stop % SEGMENT_LENGTH == 0) {
+        let has_frames = |it: &&Recording| it.start != it.stop;
+        for first in self.recordings.iter().filter(|it| it.is_aligned()) {
             let next = |it: &&Recording| it.start == first.stop && it.id != first.id;
-            pairs.extend(self.recordings.iter().filter(next).map(|it| (first.id, it.id)));
+            pairs.extend(
+                self.recordings.iter().filter(has_frames).filter(next).map(|it| (first.id, it.id)),
+            );
         }
-        let &(first, second) = pairs.get(random.below(pairs.len()))?;
-        Some(if random.percent(70) { (first, second) } else { (second, first) })
+        pairs
     }
 
     /// Adds or removes a publication, or offers messages.
     fn publish(&mut self, mut random: Random, sides: &mut [Side; 2]) -> String {
-        let key = random.below(4);
-        if self.publications.contains_key(&key) && random.percent(40) {
+        let aligned: Vec<_> = self.recordings.iter().filter(|it| it.is_aligned()).collect();
+        let key = if aligned.is_empty() || random.percent(50) { random.below(4) } else { 3 };
+        if self.publications.contains_key(&key) && random.percent(25) {
             self.publications.remove(&key);
             return format!("close publication {key}");
         }
         if let Some((publication, _)) = self.publications.get_mut(&key) {
-            let (count, length) = [(3, 40), (3, 40), (150, 1000)][random.below(3)];
+            let (count, length) = [(3, 40), (150, 1000)][random.below(2)];
             let mut offered = 0;
             let start = Instant::now();
             // An image beyond the limit of recordings stays unread, and stops the publisher.
@@ -317,14 +366,14 @@ impl Script {
             _ => "aeron:ipc".to_owned(),
         };
         // The last one continues a recording.
-        let stops: Vec<_> =
-            self.recordings.iter().map(|it| it.stop).filter(|&stop| stop >= 0).collect();
-        let aligned: Vec<_> =
-            stops.iter().filter(|&it| *it > 0 && it % SEGMENT_LENGTH == 0).collect();
-        let position = match key {
-            3 if !aligned.is_empty() && random.percent(50) => *aligned[random.below(aligned.len())],
-            3 if !stops.is_empty() => stops[random.below(stops.len())],
-            _ => 0,
+        let stopped: Vec<_> = self.recordings.iter().filter(|it| it.stop >= 0).collect();
+        let (stream, position) = match key {
+            3 if !aligned.is_empty() && random.percent(70) => {
+                let continued = aligned[random.below(aligned.len())];
+                (continued.stream, continued.stop)
+            }
+            3 if !stopped.is_empty() => (stream, stopped[random.below(stopped.len())].stop),
+            _ => (stream, 0),
         };
         let (term, offset) = (INITIAL_TERM + position / TERM_LENGTH, position % TERM_LENGTH);
         let separator = if channel.contains('?') { '|' } else { '?' };
@@ -364,11 +413,26 @@ impl Script {
     }
 }
 
+impl Recording {
+    /// Tells whether it has frames and ends where a segment does.
+    fn is_aligned(&self) -> bool {
+        self.start < self.stop && self.stop % SEGMENT_LENGTH == 0
+    }
+}
+
+fn first_base(recording: &Recording) -> i64 {
+    recording.start & !(TERM_LENGTH - 1)
+}
+
 /// The start of a segment of a recording, or near it.
 fn boundary(known: Option<&Recording>, random: &mut Random) -> i64 {
-    let start = known.map_or(0, |known| known.start);
-    let first = start & !(TERM_LENGTH - 1);
-    let number = [1, 1, 1, 2, 2, 3, 0, -1][random.below(8)];
+    let first = known.map_or(0, first_base);
+    let known_count = known.map(|known| (known.stop - first) / SEGMENT_LENGTH);
+    let count = known_count.filter(|&count| count > 0).unwrap_or(3);
+    let number = match random.below(8) {
+        0 => [-1, 0, count + 1][random.below(3)],
+        _ => 1 + random.below(count as usize) as i64,
+    };
     let shift = if random.percent(10) { 32 } else { 0 };
     first + number * SEGMENT_LENGTH + shift
 }
