@@ -357,6 +357,7 @@ impl Hostile<'_> {
         }
         // A copy that has merged goes on until its stream ends.
         self.has_ended = true;
+        self.peer.recorded = 0;
         for _ in 0..5 {
             self.turn();
         }
