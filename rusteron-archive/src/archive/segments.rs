@@ -114,14 +114,18 @@ impl Archive {
         })
     }
 
-    /// Moves the segment files of a recording to the beginning of another recording. Returns their
-    /// number.
+    /// Moves the segment files of a recording to the beginning or the end of another recording.
+    /// Returns their number.
     ///
-    /// Stream id, term length, segment length and MTU have to be equal. The source has to end, at
-    /// the end of a segment, where the destination begins. The source is empty afterwards.
+    /// Stream id, initial term id, term length, segment length and MTU have to be equal. One of the
+    /// two has to end where the other begins, between two segments, and the source must not be
+    /// recorded. It is empty afterwards.
     ///
     /// # Errors
-    /// As for [`detach_segments`](Self::detach_segments).
+    /// As for [`detach_segments`](Self::detach_segments). `rusteron-archive-server` also refuses a
+    /// source that is being replayed, as
+    /// [`ActiveRecording`](crate::ArchiveErrorKind::ActiveRecording). Java's archive moves the files
+    /// all the same, and the replay may read other data.
     /// [`relevant_id`](crate::ArchiveError::relevant_id) is the source, or, if one of the two
     /// recordings is unknown, the id of that recording.
     ///
