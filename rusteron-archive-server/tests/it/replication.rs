@@ -44,6 +44,14 @@ impl Listener {
             self.signals.try_iter().find(|signal| signal.kind == kind)
         })
     }
+
+    /// Awaits the end of a replication whose source goes: by an error, if its answers are missed before its stream.
+    pub(crate) fn await_end(&self) {
+        await_that("the end of the replication", || {
+            let _ = self.archive.poll_for_recording_signals();
+            self.signals.try_iter().any(|it| it.kind == RecordingSignalKind::ReplicateEnd)
+        });
+    }
 }
 
 /// Copies a stopped recording, then the rest of it, with tags, and by response channels.
@@ -168,7 +176,7 @@ fn source_that_ends_leaves_nothing_behind() {
     copy.archive.await_recorded(extend.recording_id, position, DEADLINE).expect("a copy");
     drop(archive);
     source.take().close().expect("a good end");
-    copy.await_signal(RecordingSignalKind::ReplicateEnd);
+    copy.await_end();
     assert_eq!(await_stop(&copy.archive, extend.recording_id), position);
     await_that("the end of all streams", || streams(&aeron).len() <= before);
     let all = ReplayParams::new().length(ReplayLength::Recorded);
@@ -196,11 +204,7 @@ fn killed_source_ends_replication_with_an_error() {
     let extend = copy.await_signal(RecordingSignalKind::Extend);
     copy.archive.await_recorded(extend.recording_id, position, DEADLINE).expect("a copy");
     source.kill();
-    // Either its stream or its answers are missed first.
-    await_that("the end of the replication", || {
-        let _ = copy.archive.check_for_error_response();
-        copy.signals.try_iter().any(|signal| signal.kind == RecordingSignalKind::ReplicateEnd)
-    });
+    copy.await_end();
     assert_eq!(await_stop(&copy.archive, extend.recording_id), position);
     await_that("the end of all streams", || streams(&aeron).len() <= before);
 }

@@ -115,6 +115,8 @@ fn copy_is_completed_after_kills() {
             target.restart();
         } else {
             source.kill();
+            // Before that, no other replication may record the stream.
+            listener.await_end();
             source.restart();
         }
         let listener = Listener::connect(&target.aeron());
