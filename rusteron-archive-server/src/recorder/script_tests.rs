@@ -485,6 +485,7 @@ fn power_cut_behind_any_change_loses_nothing_synced() {
 fn power_cut_without_syncs_leaves_a_prefix_or_names_the_tool() {
     for counts in power_cuts(SyncLevel::None) {
         assert!(counts.refused < counts.all / 2, "{counts:?}");
+        assert!(counts.found > 0, "{counts:?}");
     }
 }
 

@@ -23,7 +23,6 @@ use crate::support::{Fixture, await_stop, extend, ipc_context, recorded};
 const CYCLES: u64 = 30;
 /// The type of the counter that a client has from its first command on.
 const CLIENT_HEARTBEAT: i32 = 11;
-
 /// The length of a frame with a number.
 const FRAME: i64 = 96;
 
@@ -108,8 +107,7 @@ impl Pair {
         }
     }
 
-    /// Returns what both servers, their drivers and this process use of what [`NAMES`] lists, but for memory.
-    #[cfg(target_os = "linux")]
+    /// Returns the usage that [`NAMES`] lists, of both servers and their drivers together, except memory.
     fn usage(&self) -> [usize; 4] {
         let is_heartbeat = |counter: &CounterSnapshot| counter.type_id == CLIENT_HEARTBEAT;
         let mut usage = [0; 4];
@@ -139,18 +137,15 @@ impl Pair {
 }
 
 /// Usage of the process and the servers: counters, log buffers of images, open files of recordings, all files, memory.
-#[cfg(target_os = "linux")]
 const NAMES: [&str; 5] = ["counters", "images", "open files", "files", "resident KiB"];
 
 /// Returns the resident memory of this process in KiB.
-#[cfg(target_os = "linux")]
 fn resident() -> usize {
     let status = fs::read_to_string("/proc/self/status").expect("a status");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the memory");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn cycles_leave_nothing_behind() {
     let pair = Pair::launch();

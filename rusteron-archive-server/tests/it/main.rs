@@ -3,6 +3,7 @@
 
 #[cfg(all(feature = "binary", target_os = "linux"))]
 mod bad_days;
+#[cfg(target_os = "linux")]
 mod cycles;
 #[cfg(unix)]
 mod differential;

@@ -2,10 +2,8 @@
 
 use std::sync::mpsc;
 
-use rusteron_archive::{
-    Archive, RecordingSignal, RecordingSignalKind, ReplayLength, ReplayParams, ReplicationParams,
-};
-use rusteron_client::{Aeron, CounterSnapshot};
+use rusteron_archive::{Archive, RecordingSignal, RecordingSignalKind, ReplicationParams};
+use rusteron_client::{Aeron, CounterSnapshot, ExclusivePublication};
 use rusteron_test_support::archive::{
     ArchiveProcess, Options, STREAM, offer_numbered, record, replay_all,
 };
@@ -161,6 +159,19 @@ fn streams(aeron: &Aeron) -> Vec<CounterSnapshot> {
     counters.iter().filter(|counter| STREAMS.contains(&counter.type_id)).collect()
 }
 
+/// Copies a recording in progress. Returns the publication, the ids of recording and copy, and the position of both.
+fn copy_in_progress(
+    source: &Archive,
+    control_channel: &str,
+    copy: &Listener,
+) -> (ExclusivePublication, i64, i64, i64) {
+    let (publication, id, position) = record(source, 1000);
+    copy.archive.replicate(id, control_channel, 10, &ReplicationParams::new()).expect("an id");
+    let copied = copy.await_signal(RecordingSignalKind::Extend).recording_id;
+    copy.archive.await_recorded(copied, position, DEADLINE).expect("a copy");
+    (publication, id, copied, position)
+}
+
 #[test]
 fn source_that_ends_leaves_nothing_behind() {
     let target = launch();
@@ -169,21 +180,17 @@ fn source_that_ends_leaves_nothing_behind() {
     let before = streams(&aeron).len();
     let mut source = launch();
     let archive = source.connect();
-    let (_publication, id, position) = record(&archive, 1000);
     let channel = source.server().control_channel().to_owned();
-    copy.archive.replicate(id, &channel, 10, &ReplicationParams::new()).expect("an id");
-    let extend = copy.await_signal(RecordingSignalKind::Extend);
-    copy.archive.await_recorded(extend.recording_id, position, DEADLINE).expect("a copy");
+    let (_publication, id, copied, position) = copy_in_progress(&archive, &channel, &copy);
     drop(archive);
     source.take().close().expect("a good end");
     copy.await_end();
-    assert_eq!(await_stop(&copy.archive, extend.recording_id), position);
+    assert_eq!(await_stop(&copy.archive, copied), position);
     await_that("the end of all streams", || streams(&aeron).len() <= before);
-    let all = ReplayParams::new().length(ReplayLength::Recorded);
-    let numbers = replay_all(&copy.archive, extend.recording_id, all);
+    let numbers = replay_all(&copy.archive, copied, recorded());
     assert_eq!(numbers, (0..1000).collect::<Vec<_>>());
     // Nothing answers any more.
-    let params = ReplicationParams::new().dst_recording_id(extend.recording_id);
+    let params = ReplicationParams::new().dst_recording_id(copied);
     let replication = copy.archive.replicate(id, &channel, 10, &params).expect("an id");
     copy.archive.stop_replication(replication).expect("it goes on");
     copy.await_signal(RecordingSignalKind::ReplicateEnd);
@@ -198,13 +205,10 @@ fn killed_source_ends_replication_with_an_error() {
     let before = streams(&aeron).len();
     let mut source = ArchiveProcess::launch();
     let archive = source.connect();
-    let (_publication, id, position) = record(&archive, 1000);
     let channel = source.control_channel();
-    copy.archive.replicate(id, &channel, 10, &ReplicationParams::new()).expect("an id");
-    let extend = copy.await_signal(RecordingSignalKind::Extend);
-    copy.archive.await_recorded(extend.recording_id, position, DEADLINE).expect("a copy");
+    let (_publication, _, copied, position) = copy_in_progress(&archive, &channel, &copy);
     source.kill();
     copy.await_end();
-    assert_eq!(await_stop(&copy.archive, extend.recording_id), position);
+    assert_eq!(await_stop(&copy.archive, copied), position);
     await_that("the end of all streams", || streams(&aeron).len() <= before);
 }

@@ -23,7 +23,7 @@ use crate::storage::SyncLevel;
 /// Turns in which the source can be hostile, and in which the replication then has to end.
 const TURNS: usize = 60;
 const RESPONSE: &str = "aeron:udp?control-mode=response|control=copy:9";
-/// What a source sends, and a message that it never sends.
+/// The messages that a source sends, and one that it never sends.
 const TEMPLATES: [u16; 8] = [1, 22, 24, 59, 106, 23, 101, 58];
 
 /// Frames of an image that are polled at once.
@@ -292,7 +292,7 @@ impl Hostile<'_> {
         Block { bytes, is_polled: false, has_ended: self.has_ended }
     }
 
-    /// What the source sends in the place of a right answer.
+    /// Returns the messages that the source sends in the place of a right answer.
     fn distort(&mut self, reply: Vec<u8>) -> Vec<Vec<u8>> {
         let input = &mut self.input;
         match input.byte() {
