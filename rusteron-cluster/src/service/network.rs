@@ -190,18 +190,14 @@ impl AeronNetwork {
         let session_id = publication.constants().session_id;
         let channel = with_parameter(channel, "session-id", session_id);
         let unchecked = UncheckedChannel(&channel);
-        archive.start_recording(unchecked, stream_id, SourceLocation::Local, true)?;
-        let recording = loop {
-            let archive_id = archive.archive_id();
-            match RecordingPos::find_by_session_id(&self.aeron, session_id, archive_id) {
-                Some(recording) => break recording,
-                None => {
-                    self.ticker.idle(0)?;
-                    content.on_idle(self)?;
-                    archive.check_for_error_response()?;
-                }
-            }
-        };
+        let started = archive.start_recording(unchecked, stream_id, SourceLocation::Local, true);
+        let recording = started
+            .map_err(SnapshotError::from)
+            .and_then(|_| self.await_recording(&archive, session_id, content))
+            .inspect_err(|_| {
+                // Without a recording whose end ends it, the subscription would stay, and count against the limit.
+                let _ = archive.try_stop_recording(unchecked, stream_id);
+            })?;
         let ticker = self.ticker.clone();
         let mut recorded = Recorded { publication, recording, archive, ticker };
         content.write(&mut recorded)?;
@@ -211,6 +207,25 @@ impl AeronNetwork {
             content.on_idle(self)?;
         }
         Ok(recorded.recording.recording_id())
+    }
+
+    fn await_recording(
+        &mut self,
+        archive: &Archive,
+        session_id: i32,
+        content: &mut dyn SnapshotContent,
+    ) -> Result<RecordingPos, SnapshotError> {
+        loop {
+            let archive_id = archive.archive_id();
+            match RecordingPos::find_by_session_id(&self.aeron, session_id, archive_id) {
+                Some(recording) => return Ok(recording),
+                None => {
+                    self.ticker.idle(0)?;
+                    content.on_idle(self)?;
+                    archive.check_for_error_response()?;
+                }
+            }
+        }
     }
 }
 

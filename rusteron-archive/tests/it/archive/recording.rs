@@ -94,6 +94,20 @@ fn equal_session_ids_on_different_streams() {
 }
 
 #[test]
+fn recorded_publication_ends_its_subscription() {
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
+    let exclusive = archive.add_recorded_exclusive_publication("aeron:ipc", STREAM);
+    let shared = archive.add_recorded_publication("aeron:ipc", STREAM + 1);
+    let ids = [exclusive.expect("a publication").1, shared.expect("a publication").1];
+    for id in ids {
+        await_that("its end", || archive.stop_position(id).expect("an answer").is_some());
+    }
+    let subscriptions = || archive.recording_subscriptions("", None).expect("an answer").count();
+    await_that("no subscriptions", || subscriptions() == 0);
+}
+
+#[test]
 fn failed_publication_leaves_no_subscription() {
     let server = ArchiveProcess::launch();
     // The publication is on another media driver than the archive, which cannot spy on it.
