@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use rusteron_core::log_buffer::FRAME_ALIGNMENT;
+
 mod value;
 
 pub(crate) use value::ChannelError;
@@ -235,6 +237,11 @@ impl<'a> Channel<'a> {
     ) -> Result<String, ChannelError> {
         let ReplayStart { position, initial_term_id, term_length, mtu } = start;
         let mut derived = self.derive()?;
+        if position % FRAME_ALIGNMENT as i64 != 0 {
+            return error(format!(
+                "invalid position={position} does not have frame alignment={FRAME_ALIGNMENT}"
+            ));
+        }
         let term_count = position / i64::from(term_length.max(1));
         derived.set("init-term-id", initial_term_id);
         derived.set("term-id", initial_term_id.wrapping_add(term_count as i32));
@@ -527,6 +534,11 @@ mod tests {
         assert_eq!(
             replay("aeron:ipc?linger=-1"),
             Err("`linger` value cannot be negative: -1".to_owned())
+        );
+        let between_frames = ReplayStart { position: 65, ..start };
+        assert_eq!(
+            parse("aeron:ipc").replay(between_frames, 0).map_err(|error| error.to_string()),
+            Err("invalid position=65 does not have frame alignment=32".to_owned())
         );
         let mut tokened = parse("aeron:udp?control-mode=response|control=a:1");
         tokened.set("response-correlation-id", 12);

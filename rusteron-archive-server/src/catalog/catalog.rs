@@ -90,6 +90,8 @@ pub(crate) struct Catalog {
     pub(super) next_id: i64,
     /// Valid recordings, by ascending id.
     pub(super) recordings: Vec<Recording>,
+    /// Why valid recordings are not served: see [`take_set_aside`](Self::take_set_aside).
+    set_aside: Vec<CatalogError>,
     /// A migration that neither succeeded nor could be undone.
     pub(super) unfinished: Option<Migration>,
 }
@@ -114,6 +116,7 @@ impl Catalog {
             checksum: settings.checksum,
             next_id,
             recordings: Vec::new(),
+            set_aside: Vec::new(),
             unfinished: None,
         };
         if let Some(highest) = catalog.read_entries()?.filter(|&highest| next_id <= highest) {
@@ -123,6 +126,12 @@ impl Catalog {
         catalog.finish_migration(&*storage)?;
         catalog.recover(&*storage, settings)?;
         Ok(catalog)
+    }
+
+    /// Returns what is wrong with each recording that the server does not serve, although its entry is valid: its numbers
+    /// make no sense. Its entry and files stay as they are, and its id is not used again.
+    pub(crate) fn take_set_aside(&mut self) -> Vec<CatalogError> {
+        std::mem::take(&mut self.set_aside)
     }
 
     /// Returns the id of the next recording.
@@ -238,10 +247,18 @@ impl Catalog {
             let corrupt = |reason: String| CatalogError::Corrupt { offset, reason };
             let entry = self.file.entry(offset);
             highest = highest.max(Some(i64_at(entry, RECORDING_ID_OFFSET)));
-            if RecordingState::of(entry).map_err(corrupt)? != RecordingState::Valid {
-                continue;
-            }
-            let descriptor = Descriptor::read(entry).map_err(corrupt)?;
+            let read = RecordingState::of(entry).and_then(|state| match state {
+                RecordingState::Valid => Descriptor::read(entry).map(Some),
+                RecordingState::Invalid | RecordingState::Deleted => Ok(None),
+            });
+            let descriptor = match read {
+                Ok(Some(descriptor)) => descriptor,
+                Ok(None) => continue,
+                Err(reason) => {
+                    self.set_aside.push(corrupt(reason));
+                    continue;
+                }
+            };
             let id = descriptor.recording_id;
             if let Some(last) = self.recordings.last().map(|last| last.descriptor.recording_id) {
                 if id <= last {
@@ -424,22 +441,51 @@ mod tests {
 
     #[test]
     fn corrupt_entries_are_named() {
-        let state = refusal(SECOND + STATE_OFFSET, &[3]);
-        assert!(
-            state.contains("corrupt at byte 224: state 3: must be from 0 to 2: `rusteron archive`"),
-            "{state}"
-        );
         let id = refusal(SECOND + RECORDING_ID_OFFSET, &[0]);
         assert!(id.contains("recording 0 follows recording 0"), "{id}");
-        let term = refusal(SECOND + 96, &[1]);
-        assert!(term.contains("recording 1: term length 65537: must be a power of two"), "{term}");
-        let text = refusal(SECOND + FIXED_LENGTH + 3, &[1]);
-        assert!(text.contains("corrupt at byte 224: texts longer than the entry"), "{text}");
         let length = refusal(SECOND + 2, &[1]);
         assert!(
             length.contains("an entry of 65728 bytes exceeds the file of 16384 bytes"),
             "{length}"
         );
+    }
+
+    #[test]
+    fn recordings_between_frames_are_served() {
+        let storage = FaultyStorage::default();
+        let mut catalog = open(&storage, &settings()).expect("a catalog");
+        for start_position in [1, 33, 64] {
+            catalog.add(NewRecording { start_position, mtu: 7, ..NEW }, 1).expect("a recording");
+        }
+        catalog.set_stopped(2, 3, 5).expect("an end before the start");
+        let mut catalog = open(&storage, &settings()).expect("a catalog");
+        let edges: Vec<_> = catalog
+            .descriptors_from(0)
+            .map(|known| (known.start_position, known.stop_position))
+            .collect();
+        assert_eq!(edges, [(1, 1), (33, 33), (64, 3)]);
+        assert!(catalog.take_set_aside().is_empty());
+    }
+
+    #[test]
+    fn impossible_entry_is_set_aside_alone() {
+        let reasons = [
+            (STATE_OFFSET, 3, "state 3: must be from 0 to 2"),
+            (96, 1, "recording 1: term length 65537: must be a power of two"),
+            (FIXED_LENGTH + 3, 1, "texts longer than the entry"),
+        ];
+        for (offset, byte, reason) in reasons {
+            let mut bytes = content(&three_recordings());
+            bytes[SECOND + offset] = byte;
+            let storage = with_content(&bytes);
+            let mut catalog = open(&storage, &settings()).expect("a catalog");
+            let [error] = &catalog.take_set_aside()[..] else { panic!("{offset}") };
+            let text = error.to_string();
+            assert!(text.contains(&format!("corrupt at byte 224: {reason}")), "{text}");
+            assert_eq!(catalog.get(1), None);
+            assert_eq!(catalog.add(NEW, 0).expect("a recording"), 3);
+            assert_eq!(content(&storage)[SECOND..][..192], bytes[SECOND..][..192]);
+        }
     }
 
     #[test]

@@ -20,9 +20,6 @@ pub(super) const STATE_OFFSET: usize = 4;
 pub(super) const CHECKSUM_OFFSET: usize = 8;
 pub(super) const RECORDING_ID_OFFSET: usize = 48;
 
-const MIN_MTU: i32 = 32;
-const MAX_MTU: i32 = 65504;
-
 /// The state of a recording in the catalog. Clients see valid recordings only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordingState {
@@ -119,20 +116,33 @@ impl Descriptor {
         }
     }
 
-    /// Checks what arithmetic on positions depends on.
+    /// Checks what arithmetic on positions depends on. Like Java's archive, the server lists recordings whose other values
+    /// are wrong, and refuses what cannot be done with them.
     pub(super) fn check(&self) -> Result<(), String> {
-        let Self { recording_id: id, start_position: start, stop_position: stop, mtu, .. } = *self;
+        let Self { recording_id: id, stop_position: stop, .. } = *self;
         if id < 0 {
             return Err(format!("recording id {id}: must not be negative"));
         }
         self.geometry().check().map_err(|wrong| format!("recording {id}: {wrong}"))?;
-        if !self.is_active() && (stop < start || stop % FRAME_ALIGNMENT as i64 != 0) {
+        if !self.is_active() && stop < 0 {
+            return Err(format!("recording {id}: stop position {stop}: must not be negative"));
+        }
+        Ok(())
+    }
+
+    /// Checks that frames can begin at the start and end at the end, as Java's tool does.
+    pub(super) fn check_edges(&self) -> Result<(), String> {
+        let Self { recording_id: id, start_position: start, stop_position: stop, .. } = *self;
+        let is_aligned = |position: i64| position % FRAME_ALIGNMENT as i64 == 0;
+        if !is_aligned(start) {
+            return Err(format!(
+                "recording {id}: start position {start}: must be a multiple of {FRAME_ALIGNMENT}"
+            ));
+        }
+        if !self.is_active() && (stop < start || !is_aligned(stop)) {
             return Err(format!(
                 "recording {id}: stop position {stop}: must be a multiple of {FRAME_ALIGNMENT} from {start} on"
             ));
-        }
-        if !(MIN_MTU..=MAX_MTU).contains(&mtu) {
-            return Err(format!("recording {id}: MTU {mtu}: must be from {MIN_MTU} to {MAX_MTU}"));
         }
         Ok(())
     }
@@ -307,26 +317,36 @@ mod tests {
             Descriptor::read(&descriptor.to_entry(&TEXTS, 0, None)).expect_err("a wrong descriptor")
         };
         assert_eq!(refused(|d| d.recording_id = -1), "recording id -1: must not be negative");
-        let cases: [(&str, Change); 12] = [
+        let cases: [(&str, Change); 7] = [
             ("start position -32", |d| d.start_position = -32),
-            ("start position 65", |d| d.start_position = 65),
-            ("stop position 32", |d| d.stop_position = 32),
-            ("stop position 97", |d| d.stop_position = 97),
             ("stop position -2", |d| d.stop_position = -2),
             ("term length 0", |d| d.term_length = 0),
             ("term length 65537", |d| d.term_length = 65537),
             ("term length -2147483648", |d| d.term_length = i32::MIN),
             ("segment length 32768", |d| d.segment_length = 32768),
             ("segment length 196608", |d| d.segment_length = 196_608),
-            ("MTU 0", |d| d.mtu = 0),
-            ("MTU 65536", |d| d.mtu = 65536),
         ];
         for (text, change) in cases {
             let refusal = refused(change);
-            assert!(refusal.starts_with(&format!("recording 3: {text}: must be")), "{refusal}");
+            assert!(refusal.starts_with(&format!("recording 3: {text}: must ")), "{refusal}");
         }
         let active = Descriptor { stop_position: NULL_POSITION, ..DESCRIPTOR };
         assert_eq!(Descriptor::read(&active.to_entry(&TEXTS, 0, None)), Ok(active));
+    }
+
+    #[test]
+    fn edges_between_frames_are_read_and_named() {
+        let wrong = [
+            ("start position 65", Descriptor { start_position: 65, ..DESCRIPTOR }),
+            ("stop position 32", Descriptor { stop_position: 32, ..DESCRIPTOR }),
+            ("stop position 97", Descriptor { stop_position: 97, ..DESCRIPTOR }),
+        ];
+        for (text, descriptor) in wrong {
+            assert_eq!(Descriptor::read(&descriptor.to_entry(&TEXTS, 0, None)), Ok(descriptor));
+            let fault = descriptor.check_edges().expect_err("a wrong edge");
+            assert!(fault.starts_with(&format!("recording 3: {text}: must be")), "{fault}");
+        }
+        assert_eq!(DESCRIPTOR.check_edges(), Ok(()));
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub struct RecordingEntry {
     pub original_channel: String,
     /// Source of the publication: an address, or `aeron:ipc`.
     pub source_identity: String,
-    /// Why no archive starts as long as this entry is valid, if so.
+    /// What is wrong with the entry, if anything. An archive serves the recording as far as that allows, or not at all.
     pub fault: Option<String>,
     pub(crate) descriptor: Descriptor,
     pub(crate) offset: EntryOffset,
@@ -92,7 +92,10 @@ impl RecordingEntry {
             stripped_channel: text(texts.stripped_channel),
             original_channel: text(texts.original_channel),
             source_identity: text(texts.source_identity),
-            fault: Descriptor::read(entry).err().or_else(|| state.clone().err()),
+            fault: Descriptor::read(entry)
+                .and_then(|descriptor| descriptor.check_edges())
+                .err()
+                .or_else(|| state.clone().err()),
             state: state.ok(),
             descriptor,
             offset: EntryOffset(offset),

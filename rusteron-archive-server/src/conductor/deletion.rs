@@ -9,6 +9,7 @@ use crate::conductor::conductor::Conductor;
 use crate::conductor::effect::{Clock, Failure, Outside, RecordingId};
 use crate::conductor::sessions::Requester;
 use crate::control::responses::{Answer, SignalEvent};
+use crate::protocol::error_code::ErrorCode;
 use crate::protocol::signal::Signal;
 use crate::segment::Geometry;
 use crate::segment::geometry::parse_name;
@@ -86,6 +87,7 @@ impl Conductor {
         source: &str,
     ) -> Result<(), Failure> {
         let recording = descriptor.recording_id;
+        check_order(descriptor)?;
         let end = descriptor.geometry().base(descriptor.stop_position);
         match self.deletions.get(&recording) {
             Some(deletion) if deletion.highest_base >= end => Err(Failure::generic(format!(
@@ -186,6 +188,22 @@ impl Conductor {
             self.signal_deletion(requester, recording, now, out);
         }
     }
+}
+
+/// Refuses to add to a recording that ends before it starts: a damaged catalog says so. The files from its start on would be
+/// taken for what is behind its end.
+pub(super) fn check_order(descriptor: &Descriptor) -> Result<(), Failure> {
+    let Descriptor { recording_id, start_position, stop_position, .. } = *descriptor;
+    if descriptor.is_active() || stop_position >= start_position {
+        return Ok(());
+    }
+    Err(Failure::new(
+        ErrorCode::InvalidExtension,
+        format!(
+            "recording {recording_id} ends at {stop_position}, before its start at {start_position}: \
+             `rusteron archive mark-invalid` excludes it"
+        ),
+    ))
 }
 
 /// Removes a file, unless an operator has.

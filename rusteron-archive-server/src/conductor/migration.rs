@@ -2,6 +2,7 @@
 
 use crate::catalog::{Descriptor, Migration};
 use crate::conductor::conductor::Conductor;
+use crate::conductor::deletion::check_order;
 use crate::conductor::effect::{Clock, Failure, Outside, RecordingId};
 use crate::conductor::sessions::Requester;
 use crate::control::responses::Answer;
@@ -24,6 +25,7 @@ impl Conductor {
             return Err(Failure::generic(format!("recording {source} is still active")));
         }
         check_streams(from, to)?;
+        descriptors.iter().try_for_each(check_order)?;
         let join = join_position(from, to)?;
         check_aligned("src", from, join)?;
         check_aligned("dst", to, join)?;

@@ -57,7 +57,7 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
     let storage: Arc<dyn Storage> = Arc::new(storage);
     // Before there is a client: the media driver would take it for dead if this took too long.
     let positions = mark_file.killed_positions().clone();
-    let catalog = open_catalog(settings, &storage, positions).map_err(|error| {
+    let mut catalog = open_catalog(settings, &storage, positions).map_err(|error| {
         // The text begins with the name of the file.
         let path = archive_dir.join(error.message());
         let error = ServerError::new(error.kind(), path.display().to_string());
@@ -111,6 +111,10 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
         None => Workers::Shared(Box::new((replayer, recorder))),
     };
 
+    let errors = Errors::new(counters.errors, Arc::clone(&mark_file), client_errors);
+    for error in catalog.take_set_aside() {
+        errors.report(&format!("a recording is not served: {error}"));
+    }
     let mut conductor = Conductor::new(
         conductor_settings(settings, archive_id),
         catalog,
@@ -120,7 +124,6 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
     );
     conductor.keep_positions(Arc::clone(&mark_file));
     let aeron_dir = aeron.context().dir().to_owned();
-    let errors = Errors::new(counters.errors, Arc::clone(&mark_file), client_errors);
     let network = Network::new(
         aeron,
         layouts,

@@ -127,7 +127,7 @@ impl ArchiveEditor {
     ///
     /// # Errors
     /// - [`InvalidArgument`](ServerErrorKind::InvalidArgument): there is no recording of this id, or it has been deleted.
-    /// - [`InvalidCatalog`](ServerErrorKind::InvalidCatalog): no archive would start with its entry.
+    /// - [`InvalidCatalog`](ServerErrorKind::InvalidCatalog): its entry is wrong.
     /// - Those of files.
     pub fn mark_valid(&mut self, recording_id: i64) -> Result<bool> {
         let entry = self.files.recording(recording_id)?;

@@ -1,7 +1,5 @@
 //! Where the positions of a recording lie: names and offsets.
 
-use rusteron_core::log_buffer::FRAME_ALIGNMENT;
-
 use crate::segment::frame::{FrameCheck, MAX_DATA_LENGTH};
 
 const SUFFIX: &str = ".rec";
@@ -68,12 +66,11 @@ impl Geometry {
                 "segment length {segment_length}: must be a power of two from the term length {term_length} to 1g"
             ));
         }
-        // So that no position of a segment exceeds 63 bits.
+        // So that no position of a segment exceeds 63 bits. No frame begins at a position that is no multiple of the
+        // alignment, but Java's archive serves such a recording, too.
         let max = i64::MAX - 2 * i64::from(segment_length);
-        if !(0..=max).contains(&start_position) || start_position % FRAME_ALIGNMENT as i64 != 0 {
-            return Err(format!(
-                "start position {start_position}: must be a multiple of 32 from 0 to {max}"
-            ));
+        if !(0..=max).contains(&start_position) {
+            return Err(format!("start position {start_position}: must be from 0 to {max}"));
         }
         Ok(())
     }
@@ -170,7 +167,7 @@ mod tests {
         for segment_length in [0, i32::MIN, TERM / 2, SEGMENT + 1] {
             Geometry { segment_length, ..good }.check().unwrap_err();
         }
-        for start_position in [-32, 1, i64::MIN, i64::MAX, i64::MAX - 31] {
+        for start_position in [-32, -1, i64::MIN, i64::MAX, i64::MAX - 31] {
             Geometry { start_position, ..good }.check().unwrap_err();
         }
     }
@@ -185,7 +182,7 @@ mod tests {
         ) {
             let term_length = 1 << term_bits;
             let segment_length = 1 << (term_bits + more_bits).min(30);
-            let geometry = Geometry { start_position: start & !31, term_length, segment_length, ..sample::GEOMETRY };
+            let geometry = Geometry { start_position: start, term_length, segment_length, ..sample::GEOMETRY };
             prop_assert_eq!(geometry.check(), Ok(()));
             let position = geometry.start_position + distance;
             let base = geometry.base(position);

@@ -35,6 +35,22 @@ fn migrated_segments_change_their_recording() {
 }
 
 #[test]
+fn recording_that_ends_before_its_start_gets_no_data() {
+    let mut harness = contiguous();
+    harness.conductor.catalog.set_start_position(1, END).expect("an edit");
+    harness.conductor.catalog.set_stop_position(1, 2 * SEGMENT).expect("an edit");
+    let before = names(&harness);
+    let text = format!(
+        "error 9: recording 1 ends at 262144, before its start at {END}: `rusteron archive mark-invalid` excludes it"
+    );
+    for request in [extend(1), migrate(1, 0), migrate(0, 1)] {
+        let told = outcome(&mut harness, request);
+        assert!(told.len() == 1 && told[0].ends_with(&text), "{told:?}");
+    }
+    assert_eq!(names(&harness), before);
+}
+
+#[test]
 fn wrong_migrations_change_nothing() {
     let mut harness = contiguous();
     let third = add(&mut harness);

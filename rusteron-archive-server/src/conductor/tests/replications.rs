@@ -344,7 +344,7 @@ fn recording_that_does_not_fit_is_refused() {
     assert_eq!(sent[1..], [format!("{ID}: error 0: {text}"), end.clone()]);
 
     let (mut harness, mut peer) = (Harness::connected(), Peer::new());
-    peer.mtu = 7;
+    peer.segment_length = 7;
     let sent = replicated(&mut harness, &mut peer, USUAL);
     assert!(sent[1].contains("the recording of the source is not valid"), "{sent:?}");
     assert_eq!(sent[2..], [end]);

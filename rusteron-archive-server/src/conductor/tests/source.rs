@@ -26,7 +26,7 @@ pub(super) struct Peer {
     pub(super) stop_position: i64,
     /// Where the source's recording is.
     pub(super) position: i64,
-    pub(super) mtu: i32,
+    pub(super) segment_length: i32,
     /// Up to where the copy is recorded.
     pub(super) recorded: i64,
     pub(super) transports: usize,
@@ -45,7 +45,7 @@ impl Peer {
         Self {
             stop_position: 4096,
             position: -1,
-            mtu: 1408,
+            segment_length: 256 << 10,
             recorded: 4096,
             transports: 2,
             fault: None,
@@ -170,9 +170,9 @@ impl Peer {
             start_position: 64,
             stop_position: self.stop_position,
             initial_term_id: 7,
-            segment_file_length: 256 * 1024,
+            segment_file_length: self.segment_length,
             term_buffer_length: TERM_LENGTH,
-            mtu_length: self.mtu,
+            mtu_length: 1408,
             session_id: STREAM_SESSION,
             stream_id: 10,
             stripped_channel: b"aeron:ipc?alias=s",
