@@ -2,7 +2,9 @@
 
 use std::sync::mpsc::Sender;
 
-use rusteron_client::{ErrorKind, ImageInfo, PollError, Result, Subscription, UncheckedChannel};
+use rusteron_client::{
+    ErrorKind, Image, ImageInfo, PollError, Result, Subscription, UncheckedChannel,
+};
 
 use crate::conductor::effect::ImageId;
 use crate::network::Adding;
@@ -68,9 +70,7 @@ impl Requests {
     /// Rejects a client's stream of requests, so that the client does not believe in a session that has ended. Returns
     /// whether another attempt has to follow.
     pub(crate) fn reject(&mut self, image: ImageId, reason: &str) -> Result<bool> {
-        /// The longest reason that Aeron passes on.
-        const MAX_LENGTH: usize = 1023;
-        let mut end = reason.len().min(MAX_LENGTH);
+        let mut end = reason.len().min(Image::MAX_REASON_LENGTH);
         while !reason.is_char_boundary(end) {
             end -= 1;
         }

@@ -149,6 +149,34 @@ fn client_that_does_not_read_is_rejected() {
     assert_eq!(reason, "failed to establish initial connection: state=CONNECTING");
 }
 
+/// The client chooses the channel, whose text is in the reason. The reason goes through arrays on
+/// the driver's stack.
+#[test]
+fn long_channel_shortens_the_rejections_reason() {
+    let fixture = Fixture::launch();
+    let (sender, reasons) = mpsc::channel();
+    let mut context = rusteron_test_support::context(fixture.driver.aeron_dir());
+    context
+        .set_publication_error_handler(move |error| {
+            sender.send(error.message.clone()).expect("a receiver");
+        })
+        .expect("a handler");
+    let aeron = Aeron::connect(context).expect("a client");
+    for alias in ["A".repeat(1050), format!("A{}", "ä".repeat(525))] {
+        let control = fixture.server().control_channel();
+        let mut publication = aeron.add_exclusive_publication(control, 10).expect("added");
+        let mut block = 1_i64.to_le_bytes().to_vec();
+        block.extend(4711_i32.to_le_bytes());
+        block.extend((1_i32 << 16 | 12 << 8).to_le_bytes());
+        let channel = format!("aeron:udp?endpoint=127.0.0.1:99999|alias={alias}");
+        let texts: [&[u8]; 3] = [channel.as_bytes(), b"wrong credentials", b"a test"];
+        offer(&mut publication, &Message::new(AUTH_CONNECT, block, &texts).encode());
+        let reason = await_some("the rejection", || reasons.try_recv().ok());
+        assert!((999..=1000).contains(&reason.len()), "{reason}");
+        assert!(reason.contains(&alias[..499]), "{reason}");
+    }
+}
+
 /// Refuses requests for start positions, template 52.
 struct NoStartPosition;
 

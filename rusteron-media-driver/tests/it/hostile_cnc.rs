@@ -1,7 +1,9 @@
 //! Commands that no client writes, and positions of subscribers that no subscriber has. Each process in the driver's
 //! directory can write them.
 
-use rusteron_client::Aeron;
+use std::sync::mpsc;
+
+use rusteron_client::{Aeron, Image};
 use rusteron_media_driver::{DriverContext, DriverInvoker};
 use rusteron_test_support::{ForgedCnc, await_some, context, udp_channel};
 
@@ -106,5 +108,66 @@ fn terms_are_cleaned_within_their_bounds() {
             }
         }
         drop((publication, subscription));
+    }
+}
+
+/// Aeron copies the reason into an array on the conductor's stack, and sends more bytes of the
+/// array than it has filled.
+#[test]
+fn long_reason_of_rejection_is_shortened() {
+    const REJECT_IMAGE: i32 = 0x10;
+    const MAX_LENGTH: usize = Image::MAX_REASON_LENGTH;
+    let mut driver =
+        DriverInvoker::launch_embedded(DriverContext::new().expect("a context")).expect("a driver");
+    driver.do_work().expect("work");
+    let (sender, reasons) = mpsc::channel();
+    let mut settings = context(driver.aeron_dir());
+    settings
+        .set_use_conductor_agent_invoker(true)
+        .and_then(|settings| {
+            settings.set_publication_error_handler(move |error| {
+                sender.send(error.message.clone()).expect("a receiver");
+            })
+        })
+        .expect("settings");
+    let aeron = Aeron::connect(settings).expect("a client");
+    let forged = ForgedCnc::open(driver.aeron_dir());
+    let channel = udp_channel();
+    let mut adding = aeron.async_add_subscription(&channel, 1001).expect("a command");
+    let mut subscription = await_some("the subscription", || {
+        driver.do_work().expect("work");
+        aeron.do_work().expect("work");
+        adding.poll().expect("no error")
+    });
+    let letters = [4, 999, 1000, 1001, 1003, 1004, 1005, 1016, 1023].map(|n| "A".repeat(n));
+    // Two bytes a character, the last of which would be cut in two.
+    let umlauts = [format!("A{}", "ä".repeat(500)), format!("A{}", "ä".repeat(511))];
+    for reason in letters.into_iter().chain(umlauts) {
+        let mut adding = aeron.async_add_exclusive_publication(&channel, 1001).expect("a command");
+        let publication = await_some("the publication", || {
+            driver.do_work().expect("work");
+            aeron.do_work().expect("work");
+            adding.poll().expect("no error")
+        });
+        let image = await_some("the image", || {
+            driver.do_work().expect("work");
+            aeron.do_work().expect("work");
+            let image = subscription.image_by_session_id(publication.session_id());
+            image.map(|image| image.correlation_id())
+        });
+        // Client, correlation id, image and position.
+        let mut command =
+            [0, 0, image, 0].into_iter().flat_map(i64::to_ne_bytes).collect::<Vec<_>>();
+        command.extend((reason.len() as i32).to_ne_bytes());
+        command.extend(reason.as_bytes());
+        forged.command_record(8 + command.len() as i32, REJECT_IMAGE, &command);
+        let received = await_some("the reason", || {
+            driver.do_work().expect("work");
+            aeron.do_work().expect("work");
+            reasons.try_recv().ok()
+        });
+        let end =
+            (0..=MAX_LENGTH.min(reason.len())).rev().find(|&end| reason.is_char_boundary(end));
+        assert_eq!(Some(received.as_str()), end.map(|end| &reason[..end]));
     }
 }

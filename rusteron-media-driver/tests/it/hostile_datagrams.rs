@@ -1,11 +1,12 @@
 //! Datagrams that no driver sends, to drivers that trust the headers.
 
 use std::net::UdpSocket;
+use std::sync::mpsc;
 
-use rusteron_client::{CncFile, SystemCounter};
+use rusteron_client::{Aeron, CncFile, SystemCounter};
 use rusteron_media_driver::{MediaDriver, NameResolver};
 use rusteron_test_support::{
-    await_that, connect, driver_context, exchange, free_port, receive, retry,
+    await_some, await_that, connect, context, driver_context, exchange, free_port, receive, retry,
 };
 
 fn invalid_packets(cnc: &CncFile) -> i64 {
@@ -94,6 +95,68 @@ fn nak_into_message() {
     socket.send_to(&nak(session_id, 1001, term_id, 0, 544), control).expect("a datagram");
     await_that("the message is sent again", || retransmits() > before);
     exchange(&mut publication, &mut subscription, 20);
+}
+
+/// A status message of a receiver that has received nothing yet.
+fn status_message(ids: [i32; 3], receiver_id: i64) -> Vec<u8> {
+    let [session_id, stream_id, term_id] = ids;
+    let mut frame = 36_i32.to_le_bytes().to_vec();
+    // Version, flags, type.
+    frame.extend([0, 0, 3, 0]);
+    for number in [session_id, stream_id, term_id, 0, 1 << 16] {
+        frame.extend(number.to_le_bytes());
+    }
+    frame.extend(receiver_id.to_le_bytes());
+    frame
+}
+
+/// A frame by which a receiver rejects a stream.
+fn rejection(ids: [i32; 3], receiver_id: i64, reason: &str) -> Vec<u8> {
+    const IMAGE_REJECTED: i32 = 13;
+    let [session_id, stream_id, _] = ids;
+    let mut frame = (40 + reason.len() as i32).to_le_bytes().to_vec();
+    // Version, flags, type.
+    frame.extend([0, 0, 4, 0]);
+    frame.extend([session_id, stream_id].map(i32::to_le_bytes).concat());
+    // No group tag.
+    frame.extend([receiver_id, 0].map(i64::to_le_bytes).concat());
+    frame.extend([IMAGE_REJECTED, reason.len() as i32].map(i32::to_le_bytes).concat());
+    frame.extend(reason.as_bytes());
+    frame
+}
+
+/// Aeron sends one byte more than the array on the sender's stack has, if the reason is of the
+/// greatest length.
+#[test]
+fn longest_reason_of_rejection_is_shortened() {
+    let driver = MediaDriver::launch_embedded_with(driver_context()).expect("a driver");
+    let (sender, reasons) = mpsc::channel();
+    let mut settings = context(driver.aeron_dir());
+    settings
+        .set_publication_error_handler(move |error| {
+            sender.send(error.message.clone()).expect("a receiver");
+        })
+        .expect("a handler");
+    let aeron = Aeron::connect(settings).expect("a client");
+    let cnc = driver.cnc_file().expect("the CnC file");
+    let control = ("127.0.0.1", free_port());
+    let channel = format!("aeron:udp?control=127.0.0.1:{}|control-mode=dynamic", control.1);
+    let publication = aeron.add_exclusive_publication(&channel, 1001).expect("a publication");
+    let constants = publication.constants();
+    let ids = [constants.session_id, 1001, constants.initial_term_id];
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    for (receiver_id, length) in (1..).zip([4, 1021, 1022, 1023]) {
+        let reason = "A".repeat(length);
+        // Each receiver rejects once. Its address has no other receiver then.
+        socket.send_to(&status_message(ids, receiver_id), control).expect("a datagram");
+        socket.send_to(&rejection(ids, receiver_id, &reason), control).expect("a datagram");
+        let received = await_some("the reason", || reasons.try_recv().ok());
+        assert_eq!(received, reason[..length.min(1022)]);
+    }
+    let before = invalid_packets(&cnc);
+    let frame = rejection(ids, 1, &"A".repeat(1024));
+    socket.send_to(&frame, control).expect("a datagram");
+    await_that("the driver counts it as invalid", || invalid_packets(&cnc) > before);
 }
 
 /// An entry of a resolution frame for a name with an IPv4 address.

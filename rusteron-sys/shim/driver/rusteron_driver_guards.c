@@ -10,9 +10,12 @@
 
 #include "aeron_alloc.h"
 #include "aeron_driver_conductor.h"
+#include "aeron_driver_conductor_proxy.h"
 #include "aeron_driver_native_resource_agent_proxy.h"
 #include "aeron_driver_receiver.h"
+#include "aeron_driver_receiver_proxy.h"
 #include "aeron_network_publication.h"
+#include "aeron_publication_image.h"
 #include "aeron_data_packet_dispatcher.h"
 #include "aeron_socket.h"
 #include "command/aeron_control_protocol.h"
@@ -302,6 +305,83 @@ void rusteron_driver_conductor_on_close(void *clientd)
     aeron_driver_conductor_on_close(clientd);
     aeron_spsc_rb_read(
         &context->native_resource_agent_command_queue, rusteron_driver_free_log_buffer, context, SIZE_MAX);
+}
+
+/* The length of a text's beginning of at most `most` bytes, without a part of a character in UTF-8 at its end. */
+static int32_t rusteron_text_length(const void *text, int32_t length, int32_t most)
+{
+    const uint8_t *bytes = (const uint8_t *)text;
+    if (length <= most)
+    {
+        return length;
+    }
+    int32_t end = most;
+    while (end > 0 && most - end < 3 && 0x80 == (bytes[end] & 0xC0))
+    {
+        end--;
+    }
+    return 0x80 == (bytes[end] & 0xC0) ? most : end;
+}
+
+/*
+ * A client chooses the reason. Aeron's array on the conductor's stack is as long as the base of the command and the
+ * longest text, without the other fields. What is sent is as long as the structure and the text.
+ */
+void rusteron_driver_receiver_proxy_on_invalidate_image(
+    aeron_driver_receiver_proxy_t *receiver_proxy,
+    int64_t image_correlation_id,
+    int64_t position,
+    int32_t reason_length,
+    const char *reason)
+{
+    const size_t array_length = sizeof(aeron_command_base_t) + AERON_ERROR_MAX_TEXT_LENGTH + 1;
+    const int32_t most = (int32_t)(array_length - sizeof(aeron_command_receiver_invalidate_image_t));
+    aeron_driver_receiver_proxy_on_invalidate_image(
+        receiver_proxy,
+        image_correlation_id,
+        position,
+        rusteron_text_length(reason, reason_length, most),
+        reason);
+}
+
+/* Aeron keeps the reason of each rejection of an image, and frees the last one only. */
+void rusteron_publication_image_invalidate(
+    aeron_publication_image_t *image, int32_t reason_length, const char *reason)
+{
+    aeron_free((void *)image->invalidation_reason);
+    image->invalidation_reason = NULL;
+    aeron_publication_image_invalidate(image, reason_length, reason);
+}
+
+/*
+ * A receiver on the network chooses the text. Aeron sends one byte more than its array on the sender's stack has, if
+ * the text is of the greatest length.
+ */
+void rusteron_driver_conductor_proxy_on_publication_error(
+    aeron_driver_conductor_proxy_t *conductor_proxy,
+    int64_t registration_id,
+    int64_t destination_registration_id,
+    int32_t session_id,
+    int32_t stream_id,
+    int64_t receiver_id,
+    int64_t group_tag,
+    struct sockaddr_storage *src_address,
+    int32_t error_code,
+    int32_t error_length,
+    const uint8_t *error_text)
+{
+    aeron_driver_conductor_proxy_on_publication_error(
+        conductor_proxy,
+        registration_id,
+        destination_registration_id,
+        session_id,
+        stream_id,
+        receiver_id,
+        group_tag,
+        src_address,
+        error_code,
+        rusteron_text_length(error_text, error_length, AERON_ERROR_MAX_TEXT_LENGTH - 1),
+        error_text);
 }
 
 /* Returns whether the text at the end of a command is within it. C adds its signed length to a size_t. */

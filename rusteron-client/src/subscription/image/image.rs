@@ -119,6 +119,10 @@ pub struct Images<'a> {
 unsafe impl Sync for Images<'_> where for<'a> Self: SharedBetweenThreads<'a> {}
 
 impl Image<'_> {
+    /// The greatest length of the reason for a [rejection](Self::reject), in bytes. Aeron's
+    /// protocol allows 1,023 bytes, but Aeron's C driver overwrites its own stack before that.
+    pub const MAX_REASON_LENGTH: usize = 1000;
+
     /// Moves the position forward, to skip messages that have arrived. The position of a closed
     /// image stays.
     ///
@@ -202,14 +206,15 @@ impl Image<'_> {
     /// Does not wait until the image is unavailable.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the reason has more than 1,023 bytes, or a NUL byte;
+    /// - [`ErrorKind::InvalidArgument`]: the reason has more than
+    ///   [`MAX_REASON_LENGTH`](Self::MAX_REASON_LENGTH) bytes, or a NUL byte;
     /// - [`ErrorKind::DriverBufferFull`]: the media driver is behind with its commands; try again;
     /// - [`ErrorKind::ClientClosed`]: a fatal error has ended the client.
     ///
     /// Corresponds to `aeron_image_reject`.
     #[doc(alias = "aeron_image_reject")]
     pub fn reject(&mut self, reason: &str) -> Result<()> {
-        check_length("reason", reason.len(), 1023)?;
+        check_length("reason", reason.len(), Self::MAX_REASON_LENGTH)?;
         let reason = ffi::c_string("reason", reason)?;
         // SAFETY: as in `end_of_stream_position`; C copies the reason.
         let rejected = unsafe { sys::aeron_image_reject(self.as_ptr(), reason.as_ptr()) };

@@ -3,10 +3,10 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use rusteron_client::{Action, ErrorKind, Header, Messages, Position, Subscription};
+use rusteron_client::{Action, ErrorKind, Header, Image, Messages, Position, Subscription};
 use rusteron_test_support::{
     DEADLINE, SHORT_TERMS, await_some, await_that, connect, connect_watchfully, connected_pair,
-    launch, launch_with, offer, receive,
+    launch, launch_with, offer, receive, udp_channel,
 };
 
 #[test]
@@ -352,16 +352,20 @@ fn lost_image_leaves_its_counter_alone() {
 fn rejected_image_goes() {
     let driver = launch();
     let aeron = connect(&driver);
-    let (publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
-    let mut image = subscription.image_at_index(0).expect("an image");
-    for reason in ["x".repeat(1024), "a\0b".into()] {
-        let error = image.reject(&reason).expect_err("an invalid reason");
-        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-        assert!(error.message().starts_with("reason: "), "{error:?}");
+    for channel in ["aeron:ipc", &udp_channel()] {
+        let (publication, mut subscription) = connected_pair(&aeron, channel);
+        let mut image = subscription.image_at_index(0).expect("an image");
+        let too_long = [1001, 1003, 1004, 1016, 1023, 1024, 100_000].map(|n| "x".repeat(n));
+        // Bytes are counted, not characters.
+        for reason in too_long.into_iter().chain(["ä".repeat(501), "a\0b".into()]) {
+            let error = image.reject(&reason).expect_err("an invalid reason");
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+            assert!(error.message().starts_with("reason: "), "{error:?}");
+        }
+        image.reject(&"x".repeat(Image::MAX_REASON_LENGTH)).expect("it fits");
+        await_that("the image goes", || subscription.image_count() == 0);
+        await_that("the publisher knows", || !publication.is_connected());
     }
-    image.reject(&"x".repeat(1023)).expect("it fits");
-    await_that("the image goes", || subscription.image_count() == 0);
-    await_that("the publisher knows", || !publication.is_connected());
 }
 
 #[test]
