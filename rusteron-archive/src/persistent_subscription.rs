@@ -6,13 +6,14 @@
 
 mod context;
 mod events;
+mod progress;
 
 pub use context::{PersistentSubscriptionContext, StartPosition};
 pub use events::PersistentSubscriptionEvent;
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::ffi::{CString, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::{self, NonNull};
@@ -30,6 +31,7 @@ use crate::context::ArchiveContext;
 use crate::error::{ArchiveError, Result};
 use crate::persistent_subscription::context::{Listener, RawContext};
 use crate::persistent_subscription::events::{EINVAL, Event, OPERATION, error, exclusive_events};
+use crate::persistent_subscription::progress::{Activity, Progress, Report};
 
 /// Ids of the counters that show the state of a persistent subscription to all clients of the media
 /// driver. [`CountersReader::value`](rusteron_client::CountersReader::value) reads a counter.
@@ -148,6 +150,7 @@ struct Inner {
     listener: Option<Listener>,
     recording_id: i64,
     last_error: Option<ArchiveError>,
+    progress: Progress,
 }
 
 // SAFETY: nothing in the C structure is tied to a thread, and it works only on its own objects.
@@ -194,8 +197,10 @@ impl PersistentSubscription {
         let raw = NonNull::new(subscription).ok_or_else(last_error)?;
         let listener = context.listener;
         let recording_id = context.recording_id;
+        let progress = Progress::new(context.max_replays_without_progress);
+        let last_error = None;
         let inner =
-            Inner { raw, archive_context, events, listener, recording_id, last_error: None };
+            Inner { raw, archive_context, events, listener, recording_id, last_error, progress };
         Ok(Self { inner: Some(inner), counters, aeron: aeron.clone() })
     }
 
@@ -257,6 +262,7 @@ impl PersistentSubscription {
                 }
             });
             inner.end_without_credentials();
+            inner.end_without_progress();
             work
         })?;
         inner.archive_context.events().deliver();
@@ -289,8 +295,9 @@ impl PersistentSubscription {
     }
 
     /// Returns the reason if the subscription has failed. A failed subscription does no more work.
-    /// It fails if trying again cannot help, for example without such a recording, or if the
-    /// supplier of its credentials fails.
+    /// It fails if trying again cannot help, for example without such a recording, if the supplier of
+    /// its credentials fails, or after [several
+    /// replays](PersistentSubscriptionContext::set_max_replays_without_progress) without a message.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_has_failed` and
     /// `aeron_archive_persistent_subscription_failure_reason`.
@@ -348,6 +355,38 @@ impl Inner {
         };
         let code = if failure.kind() == ErrorKind::InvalidArgument { EINVAL } else { 0 };
         let text = CString::new(failure.message()).unwrap_or_default();
+        self.fail(code, &text);
+    }
+
+    /// Fails the subscription if it asks for the same messages again and again.
+    fn end_without_progress(&mut self) {
+        let raw = self.raw.as_ptr();
+        // SAFETY: the structure is live, and `&mut self` its only user.
+        let (is_replaying, is_live, has_session, position) = unsafe {
+            (
+                sys::aeron_archive_persistent_subscription_is_replaying(raw),
+                sys::aeron_archive_persistent_subscription_is_live(raw),
+                sys::rusteron_persistent_subscription_has_session(raw),
+                sys::rusteron_persistent_subscription_position(raw),
+            )
+        };
+        let activity = match is_replaying {
+            true => Activity::Replaying,
+            false if is_live || !has_session => Activity::Other,
+            false => Activity::Asking,
+        };
+        match self.progress.observe(activity, position) {
+            None => {}
+            // SAFETY: C is not running.
+            Some(Report::Error(code, text)) => unsafe { exclusive_events(self.events.clientd()) }
+                .push_back(Event::Error(code, text)),
+            Some(Report::Failure(code, text)) => {
+                self.fail(code, &CString::new(text).unwrap_or_default());
+            }
+        }
+    }
+
+    fn fail(&mut self, code: c_int, text: &CStr) {
         // SAFETY: the structure is live, and `&mut self` its only user; C copies the text.
         unsafe {
             sys::rusteron_persistent_subscription_fail(self.raw.as_ptr(), code, text.as_ptr());
@@ -364,6 +403,7 @@ impl Inner {
                 Some(Event::LiveLeft) => PersistentSubscriptionEvent::LiveLeft,
                 Some(Event::Error(code, text)) => {
                     let error = error(self.recording_id, code, &text);
+                    self.progress.on_error(&error);
                     self.last_error = Some(error.clone());
                     PersistentSubscriptionEvent::Error(error)
                 }

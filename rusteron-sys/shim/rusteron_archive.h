@@ -57,6 +57,17 @@ void rusteron_persistent_subscription_fail(
     aeron_archive_persistent_subscription_t *persistent_subscription, int code, const char *message);
 
 /*
+ * Returns the position after the last message that came from a replay or a live stream that is over: the next replay
+ * begins there. Negative before the first one.
+ */
+int64_t rusteron_persistent_subscription_position(
+    const aeron_archive_persistent_subscription_t *persistent_subscription);
+
+/* Returns whether there is a session with the archive, which asks for replays. */
+bool rusteron_persistent_subscription_has_session(
+    const aeron_archive_persistent_subscription_t *persistent_subscription);
+
+/*
  * Creates a client that is closed for the same reason as `client`, which has to be closed. The waiting thread does
  * the conductor's work of the created client. In place of `client` in an archive's context, it ends a wait for the
  * conductor. Every call with it fails at once. aeron_free() frees it.

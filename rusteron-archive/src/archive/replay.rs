@@ -200,7 +200,9 @@ impl Archive {
     /// back to this client.
     ///
     /// The replay waits for a slow subscriber, up to the timeouts of the media drivers. Nothing is
-    /// lost if polls come in time.
+    /// lost if polls come in time. If the archive cannot read on, the image ends, and
+    /// [`poll_for_error_response`](Self::poll_for_error_response) or the [error
+    /// handler](crate::ArchiveContext::set_error_handler) gets the reason.
     ///
     /// # Errors
     /// As for [`start_replay`](Self::start_replay) and

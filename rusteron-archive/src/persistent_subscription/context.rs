@@ -12,7 +12,7 @@ use rusteron_sys::archive as sys;
 
 use crate::checks::not_negative;
 use crate::context::ArchiveContext;
-use crate::error::Result;
+use crate::error::{ArchiveError, Result};
 use crate::persistent_subscription::PersistentSubscriptionCounters;
 use crate::persistent_subscription::events::OPERATION;
 use crate::persistent_subscription::events::{
@@ -43,6 +43,7 @@ pub struct PersistentSubscriptionContext {
     replay_channel: CString,
     replay_stream_id: i32,
     start_position: StartPosition,
+    pub(crate) max_replays_without_progress: u32,
     pub(crate) listener: Option<Listener>,
 }
 
@@ -75,6 +76,7 @@ impl PersistentSubscriptionContext {
             replay_channel: checked(&replay_channel)?,
             replay_stream_id,
             start_position: StartPosition::default(),
+            max_replays_without_progress: 5,
             listener: None,
         })
     }
@@ -91,6 +93,26 @@ impl PersistentSubscriptionContext {
             not_negative(OPERATION, "start_position", position)?;
         }
         self.start_position = start_position;
+        Ok(self)
+    }
+
+    /// Sets the number of replays in a row that may end without a single message, before the subscription
+    /// [fails](crate::PersistentSubscription::failure). The default is 5.
+    ///
+    /// A replay ends like this where the recording is damaged, or if nothing comes through the replay channel for the
+    /// [message timeout](ArchiveContext::message_timeout). Joining the live stream, or connecting to the archive again,
+    /// starts the count anew.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument) for 0.
+    ///
+    /// Has no counterpart in C, which asks for replays for ever.
+    pub fn set_max_replays_without_progress(&mut self, count: u32) -> Result<&mut Self> {
+        if count == 0 {
+            let text = "max_replays_without_progress=0: must be at least 1";
+            return Err(ArchiveError::invalid(OPERATION, text));
+        }
+        self.max_replays_without_progress = count;
         Ok(self)
     }
 
@@ -254,5 +276,6 @@ impl Drop for RawContext {
 }
 
 rusteron_core::impl_debug!(
-    PersistentSubscriptionContext: recording_id, live_channel, replay_channel, start_position
+    PersistentSubscriptionContext: recording_id, live_channel, replay_channel, start_position,
+    max_replays_without_progress
 );

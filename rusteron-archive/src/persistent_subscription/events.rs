@@ -7,7 +7,7 @@ use rusteron_client::Error;
 use rusteron_core::ffi::{Retained, lossy};
 use rusteron_sys::archive as sys;
 
-use crate::error::{ArchiveError, phrases};
+use crate::error::{ArchiveError, ArchiveErrorKind, phrases};
 
 /// An event of a persistent subscription.
 #[doc(alias = "PersistentSubscriptionListener")]
@@ -18,8 +18,8 @@ pub enum PersistentSubscriptionEvent {
     LiveJoined,
     /// The subscription has left the live stream, and falls back to the recording.
     LiveLeft,
-    /// An error. The subscription tries again, unless it [has
-    /// failed](crate::PersistentSubscription::failure).
+    /// An error, of the subscription's own or one that the archive reports, such as a replay that ends early. The
+    /// subscription tries again, unless it [has failed](crate::PersistentSubscription::failure).
     Error(ArchiveError),
 }
 
@@ -66,8 +66,15 @@ pub(crate) unsafe extern "C" fn on_error(
 pub(crate) const OPERATION: &str = "persistent_subscription";
 
 pub(super) const EINVAL: c_int = 22;
+pub(super) const ETIMEDOUT: c_int = if cfg!(target_os = "linux") { 110 } else { 60 };
 
-/// Converts a failure that C reports, of which there are three. One is an answer of the archive,
+/// Begin texts of our own that pass on an error of the archive: the shim's, and [`Progress`]'s.
+///
+/// [`Progress`]: crate::persistent_subscription::progress::Progress
+const REPORTS: [&str; 2] = ["The archive reports:", NO_PROGRESS];
+pub(super) const NO_PROGRESS: &str = "No progress beyond position=";
+
+/// Converts a failure that C or the shim reports, of which there are three. One is an answer of the archive,
 /// with its number moved up by 200. One is an error of C's client with its text: its number has
 /// lost its sign, or is 11 in place of any other number. One is a text of C's own, with a system
 /// error.
@@ -76,7 +83,11 @@ pub(super) fn error(recording_id: i64, code: c_int, text: &str) -> ArchiveError 
     const DRIVER: std::ops::RangeInclusive<c_int> = 1..=14;
     /// The archive's number for no particular error, which C uses for one of its own texts.
     const GENERIC: c_int = -(sys::AERON_ARCHIVE_ERROR_CODE_GENERIC as c_int);
-    let error = if phrases::ANSWERS.iter().any(|answer| text.starts_with(answer)) {
+    let is_report = ArchiveErrorKind::from_code(code).is_some()
+        && REPORTS.iter().any(|report| text.starts_with(report));
+    let error = if is_report {
+        ArchiveError::reported(OPERATION, code, text)
+    } else if phrases::ANSWERS.iter().any(|answer| text.starts_with(answer)) {
         // Without words, the answer is no error, and the number is the id of a recording.
         let is_error = !text.trim_end().ends_with(':');
         ArchiveError::reported(OPERATION, if is_error { code } else { 0 }, text)
@@ -113,6 +124,9 @@ mod tests {
             (211, "Replay token request failed: no space", Kind::StorageSpace, 211),
             (200, "Get max recorded position request failed: no", Kind::Refused, 200),
             (200, "Replay request failed: invalid position 5 for it", Kind::InvalidPosition, 200),
+            (200, "The archive reports: unexpected end of recording", Kind::Refused, 200),
+            (211, "No progress beyond position=7: no space", Kind::StorageSpace, 211),
+            (ETIMEDOUT, "No progress beyond position=7: silence", Kind::Timeout, 0),
             (7, "Replay request failed: ", Kind::Refused, 0),
             (211, "Replay request failed: ", Kind::Refused, 0),
             // The media driver's, of which C has taken the sign away.
@@ -153,7 +167,7 @@ mod tests {
             ),
             (-200, "joined at position 5 which is earlier than last seen position 9", BAD, 0),
             (22, "Requested live stream with ID: 1 does not match", Kind::InvalidArgument, 0),
-            (TIMED_OUT, "No image became available on the live subscription", Kind::Timeout, 0),
+            (ETIMEDOUT, "No image became available on the live subscription", Kind::Timeout, 0),
             (i32::MIN, "", Kind::Client(Client::Other), 0),
         ];
         for (code, text, kind, archive_code) in cases {
@@ -169,6 +183,4 @@ mod tests {
     const BAD: Kind = Kind::InvalidPosition;
     const REJECTED: Kind = Kind::AuthenticationRejected;
     const OLD: Kind = Kind::IncompatibleVersion;
-    /// `ETIMEDOUT`.
-    const TIMED_OUT: c_int = if cfg!(target_os = "linux") { 110 } else { 60 };
 }

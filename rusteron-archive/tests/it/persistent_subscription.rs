@@ -1,5 +1,6 @@
 //! Subscriptions that begin in a recording, join the live stream, and fall back.
 
+use std::fs;
 use std::sync::mpsc;
 
 use rusteron_archive::{
@@ -353,6 +354,37 @@ fn client_without_conductor_thread() {
     assert_eq!(session.start_position(recording_id).expect("an answer"), 0);
     drop(subscription);
     assert!(received.into_iter().eq(0..600));
+}
+
+#[test]
+fn damaged_recording_is_failure() {
+    let server = ArchiveProcess::launch();
+    let archive = server.connect();
+    let (publication, recording_id, _) = record(&archive, 1000);
+    drop(publication);
+    await_that("its end", || archive.stop_position(recording_id).expect("an answer").is_some());
+    let segment = server.archive_dir().join(format!("{recording_id}-0.rec"));
+    let length = fs::metadata(&segment).expect("a segment").len();
+    fs::write(&segment, vec![0; length as usize]).expect("a damaged segment");
+    let (sender, events) = mpsc::channel();
+    let mut context = context_from(recording_id, StartPosition::Start);
+    context.set_max_replays_without_progress(3).expect("a number");
+    context.set_listener(move |event| sender.send(event.clone()).expect("us")).expect("a listener");
+    let mut subscription = subscribe(&server, &archive, context);
+    let error = await_some("its failure", || subscription.poll(|_, _| {}, 10).err());
+    assert_eq!(error.kind(), ArchiveErrorKind::Refused, "{error}");
+    assert!(error.message().starts_with("No progress beyond position=0 in 3 replays:"), "{error}");
+    let mut events: Vec<_> = events.try_iter().map(|event| event_text(&event)).collect();
+    assert!(events.pop().is_some_and(|last| last == error.message()), "{events:?}");
+    let is_report = |event: &String| event.starts_with("The archive reports:");
+    assert!(events.len() >= 2 && events.iter().all(is_report), "{events:?}");
+}
+
+fn event_text(event: &PersistentSubscriptionEvent) -> String {
+    match event {
+        PersistentSubscriptionEvent::Error(error) => error.message().to_owned(),
+        event => format!("{event:?}"),
+    }
 }
 
 #[test]

@@ -66,7 +66,105 @@ static int rusteron_async_client_poll(aeron_archive_persistent_subscription_t *p
 
 #define aeron_archive_async_client_poll(client) rusteron_async_client_poll(persistent_subscription)
 
+/*
+ * C sends a request again if no answer has come in time, and reports that nowhere (662, 1317, 1407, 1765). The id is
+ * forgotten so that one missing answer is reported once, however often the request is tried.
+ */
+static void rusteron_report_missing_answer(
+    aeron_archive_persistent_subscription_t *persistent_subscription,
+    aeron_archive_persistent_subscription_async_archive_op_t *op)
+{
+    if (0 == op->correlation_id || op->response_received || aeron_nano_clock() - op->deadline_ns < 0)
+    {
+        return;
+    }
+    op->correlation_id = 0;
+    if (NULL != persistent_subscription->listener.on_error)
+    {
+        persistent_subscription->listener.on_error(
+            persistent_subscription->listener.clientd,
+            ETIMEDOUT,
+            "The archive has not answered a request within the message timeout, and is asked again.");
+    }
+}
+
+#define aeron_archive_async_client_try_send_list_recording_request(...) \
+    (rusteron_report_missing_answer(persistent_subscription, &persistent_subscription->list_recording_request.op), \
+    aeron_archive_async_client_try_send_list_recording_request(__VA_ARGS__))
+#define aeron_archive_async_client_try_send_replay_request(...) \
+    (rusteron_report_missing_answer(persistent_subscription, &persistent_subscription->replay_request), \
+    aeron_archive_async_client_try_send_replay_request(__VA_ARGS__))
+#define aeron_archive_async_client_try_send_replay_token_request(...) \
+    (rusteron_report_missing_answer(persistent_subscription, &persistent_subscription->replay_token_request), \
+    aeron_archive_async_client_try_send_replay_token_request(__VA_ARGS__))
+#define aeron_archive_async_client_try_send_max_recorded_position_request(...) \
+    (rusteron_report_missing_answer(persistent_subscription, &persistent_subscription->max_recorded_position.op), \
+    aeron_archive_async_client_try_send_max_recorded_position_request(__VA_ARGS__))
+
+/* C passes the listener of its session in one place, which replaces the function for answers (1003). */
+static int rusteron_async_client_create(
+    aeron_archive_async_client_t **client,
+    aeron_archive_context_t *context,
+    aeron_archive_async_client_listener_t *listener);
+#define aeron_archive_async_client_create(client, context, listener) \
+    rusteron_async_client_create(client, context, listener)
+
 #include "client/aeron_archive_persistent_subscription.c"
+
+#undef aeron_archive_async_client_create
+
+static bool rusteron_is_awaited(
+    const aeron_archive_persistent_subscription_async_archive_op_t *op, int64_t correlation_id)
+{
+    return correlation_id == op->correlation_id && !op->response_received;
+}
+
+/*
+ * An archive reports the failure of a running replay as a second answer to its request. C stores it where it never
+ * looks again, or drops it if the next request has been sent (831-861).
+ */
+static void rusteron_on_control_response(
+    void *clientd, int64_t correlation_id, int64_t relevant_id, int32_t code, const char *error_message)
+{
+    aeron_archive_persistent_subscription_t *persistent_subscription = clientd;
+    if (aeron_archive_client_controlResponseCode_ERROR != code ||
+        rusteron_is_awaited(&persistent_subscription->max_recorded_position.op, correlation_id) ||
+        rusteron_is_awaited(&persistent_subscription->list_recording_request.op, correlation_id) ||
+        rusteron_is_awaited(&persistent_subscription->replay_request, correlation_id) ||
+        rusteron_is_awaited(&persistent_subscription->replay_token_request, correlation_id))
+    {
+        aeron_archive_persistent_subscription_on_archive_control_response(
+            clientd, correlation_id, relevant_id, code, error_message);
+    }
+    else if (NULL != persistent_subscription->listener.on_error)
+    {
+        char message[AERON_ERROR_MAX_TOTAL_LENGTH];
+        snprintf(message, sizeof(message), "The archive reports: %s", error_message);
+        persistent_subscription->listener.on_error(
+            persistent_subscription->listener.clientd, (int)relevant_id, message);
+    }
+}
+
+static int rusteron_async_client_create(
+    aeron_archive_async_client_t **client,
+    aeron_archive_context_t *context,
+    aeron_archive_async_client_listener_t *listener)
+{
+    listener->on_control_response = rusteron_on_control_response;
+    return aeron_archive_async_client_create(client, context, listener);
+}
+
+int64_t rusteron_persistent_subscription_position(
+    const aeron_archive_persistent_subscription_t *persistent_subscription)
+{
+    return persistent_subscription->position;
+}
+
+bool rusteron_persistent_subscription_has_session(
+    const aeron_archive_persistent_subscription_t *persistent_subscription)
+{
+    return AWAIT_ARCHIVE_CONNECTION != persistent_subscription->state && FAILED != persistent_subscription->state;
+}
 
 void rusteron_persistent_subscription_fail(
     aeron_archive_persistent_subscription_t *persistent_subscription, int code, const char *message)

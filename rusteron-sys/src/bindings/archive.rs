@@ -1382,6 +1382,12 @@ unsafe extern "C" {
         code: ::core::ffi::c_int,
         message: *const ::core::ffi::c_char,
     );
+    pub fn rusteron_persistent_subscription_position(
+        persistent_subscription: *const aeron_archive_persistent_subscription_t,
+    ) -> i64;
+    pub fn rusteron_persistent_subscription_has_session(
+        persistent_subscription: *const aeron_archive_persistent_subscription_t,
+    ) -> bool;
     pub fn rusteron_closed_client_create(
         closed_client: *mut *mut aeron_t,
         client: *mut aeron_t,
