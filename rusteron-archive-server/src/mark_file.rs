@@ -157,12 +157,10 @@ impl MarkFile {
         }
     }
 
-    /// Forgets these positions. The catalog has to have the ends of all recordings.
-    pub(crate) fn forget_killed_positions(&self) {
+    /// Forgets these positions, except for those of recordings whose ends the catalog does not have.
+    pub(crate) fn forget_killed_positions(&self, is_needed: impl Fn(i64) -> bool) {
         if self.has_notes {
-            for offset in positions::SLOTS.step_by(size_of::<i64>()) {
-                self.file.number(offset).store(0, Ordering::Release);
-            }
+            positions::forget(self, is_needed);
         }
     }
 

@@ -129,7 +129,7 @@ impl Catalog {
     }
 
     /// Returns what is wrong with each recording that the server does not serve, although its entry is valid: its numbers
-    /// make no sense. Its entry and files stay as they are, and its id is not used again.
+    /// make no sense, or its files do not tell its end. Its entry and files stay as they are, and its id is not used again.
     pub(crate) fn take_set_aside(&mut self) -> Vec<CatalogError> {
         std::mem::take(&mut self.set_aside)
     }
@@ -270,7 +270,7 @@ impl Catalog {
         Ok(highest)
     }
 
-    /// Ends the recordings that an earlier archive left active.
+    /// Ends the recordings that an earlier archive left active. One whose end its files do not tell is set aside.
     fn recover(
         &mut self,
         storage: &dyn Storage,
@@ -285,19 +285,20 @@ impl Catalog {
         let highest = scan::highest_segments(names);
         for descriptor in active {
             let id = descriptor.recording_id;
-            let geometry = descriptor.geometry();
             let evidence = Evidence {
                 checksum: settings.checksum,
                 position: settings.positions.get(&id).copied(),
             };
-            let found = scan::find_end(storage, &geometry, highest.get(&id).copied(), evidence)
-                .map_err(recovery::unknown_end(id))?;
-            let found = recovery::decide(found, evidence.position);
-            recovery::check_tail(&descriptor, &found)?;
-            if settings.file_sync_level == SyncLevel::None && evidence.position.is_none() {
-                recovery::check_earlier(storage, &geometry, &found, evidence)?;
-            }
-            scan::repair(storage, &geometry, &found, settings.sync_level)
+            let (base, level) = (highest.get(&id).copied(), settings.file_sync_level);
+            let found = match recovery::find_end(storage, &descriptor, base, evidence, level) {
+                Err(error) if error.endless_recording().is_some() => {
+                    self.recordings.retain(|known| known.descriptor.recording_id != id);
+                    self.set_aside.push(error);
+                    continue;
+                }
+                found => found?,
+            };
+            scan::repair(storage, &descriptor.geometry(), &found, settings.sync_level)
                 .map_err(CatalogError::io("repair a segment"))?;
             self.set_stopped(id, found.end, settings.now_ms)?;
         }
@@ -597,8 +598,9 @@ mod tests {
         for (position, expected) in [(before, before), (behind, behind)] {
             let storage = three_recordings();
             write_segment(&storage, &[&segment[..], &[0; 56 << 10]].concat());
-            let error = open(&storage, &settings()).expect_err("an unknown position").to_string();
-            assert!(error.contains("may be incomplete"), "{error}");
+            let mut catalog = open(&storage, &settings()).expect("the others");
+            let text = catalog.take_set_aside()[0].to_string();
+            assert!(text.contains("may be incomplete"), "{text}");
             let positions = HashMap::from([(1, 0), (2, position)]);
             let catalog = open(&storage, &CatalogSettings { positions, ..settings() });
             let catalog = catalog.expect("a catalog");
@@ -609,20 +611,24 @@ mod tests {
     }
 
     #[test]
-    fn unclear_end_is_refused_before_any_edit() {
+    fn recording_with_an_unclear_end_is_set_aside() {
         let storage = three_recordings();
         let frame = sample::data(b"first", 7, 0);
         let wrong = sample::data(b"first", 9, frame.len());
         write_segment(&storage, &[frame, wrong].concat());
         let before = storage.content("2-0.rec");
-        let error = open(&storage, &settings()).expect_err("an unclear end").to_string();
-        assert!(
-            error.starts_with(
-                "archive.catalog: the end of recording 2 is unknown: 2-0.rec, position 64: damaged:"
-            ),
-            "{error}"
+        let mut catalog = open(&storage, &settings()).expect("the others");
+        let set_aside = catalog.take_set_aside();
+        assert_eq!(
+            set_aside.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            [
+                "archive.catalog: the end of recording 2 is unknown: 2-0.rec, position 64: damaged: wrong term id 9: \
+              decide by `rusteron archive verify 2 --repair --last-fragment`, `truncate`"
+            ]
         );
-        assert!(error.contains("`rusteron archive verify --repair` excludes"), "{error}");
+        assert_eq!(catalog.get(1).map(|known| known.stop_position), Some(0));
+        assert_eq!(catalog.get(2), None);
+        assert_eq!(catalog.add(NEW, 9).expect("another id"), 3);
         assert_eq!(storage.content("2-0.rec"), before);
     }
 

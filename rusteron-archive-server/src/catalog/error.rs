@@ -32,6 +32,14 @@ impl CatalogError {
         move |source| Self::Io { action, source }
     }
 
+    /// Returns the recording whose files do not tell its end, if the error says that.
+    pub(crate) fn endless_recording(&self) -> Option<i64> {
+        match self {
+            Self::Recovery { recording, .. } | Self::Gap { recording, .. } => Some(*recording),
+            _ => None,
+        }
+    }
+
     /// Tells whether the storage or the catalog has no space left.
     pub(crate) fn is_storage_full(&self) -> bool {
         matches!(self, Self::Io { source, .. } if is_full(source)) || matches!(self, Self::Full(_))
@@ -82,7 +90,7 @@ impl fmt::Display for CatalogError {
             Self::Gap { recording, reason } => write!(
                 f,
                 "recording {recording} lacks data that was not synced when the operating system failed: {reason}: \
-                 `rusteron archive mark-invalid` excludes the recording, file sync level 1 prevents this"
+                 `rusteron archive verify {recording} --repair` serves it with the gap, file sync level 1 prevents this"
             ),
             Self::Io { action, source } => {
                 write!(f, "{CATALOG_NAME}: cannot {action}: {source}")

@@ -7,14 +7,36 @@ use crate::catalog::CatalogError;
 use crate::catalog::descriptor::Descriptor;
 use crate::segment::Geometry;
 use crate::segment::scan::{self, Evidence, Found, ScanError, Tail};
-use crate::storage::Storage;
+use crate::storage::{Storage, SyncLevel};
 
 /// Segments that were complete so long before the last one was changed have been written back: operating systems do it
 /// within a minute.
 const WRITTEN_BACK: Duration = Duration::from_secs(600);
 
+/// Finds the end of a recording that a killed archive has left active. Its segments are synced at `level`.
+///
+/// # Errors
+/// [`Recovery`](CatalogError::Recovery) or [`Gap`](CatalogError::Gap) if the recording's files do not tell its end.
+pub(super) fn find_end(
+    storage: &dyn Storage,
+    descriptor: &Descriptor,
+    highest: Option<i64>,
+    evidence: Evidence,
+    level: SyncLevel,
+) -> Result<Found, CatalogError> {
+    let geometry = descriptor.geometry();
+    let found = scan::find_end(storage, &geometry, highest, evidence)
+        .map_err(unknown_end(descriptor.recording_id))?;
+    let found = decide(found, evidence.position);
+    check_tail(descriptor, &found)?;
+    if level == SyncLevel::None && evidence.position.is_none() {
+        check_earlier(storage, &geometry, &found, evidence)?;
+    }
+    Ok(found)
+}
+
 /// Returns the conversion of errors of a scan for a recording's end.
-pub(super) fn unknown_end(recording: i64) -> impl Fn(ScanError) -> CatalogError {
+fn unknown_end(recording: i64) -> impl Fn(ScanError) -> CatalogError {
     move |error| CatalogError::Recovery { recording, reason: error.to_string() }
 }
 
@@ -33,18 +55,20 @@ pub(crate) fn decide(found: Found, position: Option<i64>) -> Found {
 }
 
 /// Refuses an end that only an operator can decide on.
-pub(super) fn check_tail(descriptor: &Descriptor, found: &Found) -> Result<(), CatalogError> {
-    let advice = match found.tail {
+fn check_tail(descriptor: &Descriptor, found: &Found) -> Result<(), CatalogError> {
+    let choice = match found.tail {
         Tail::Clean | Tail::Torn => return Ok(()),
-        Tail::Doubtful { .. } => {
-            "decide by `rusteron archive verify --repair --last-fragment`, `truncate` or `keep`"
-        }
-        Tail::Damaged(_) => "`rusteron archive verify --repair` excludes the recording",
+        Tail::Doubtful { .. } => "truncate` or `keep",
+        Tail::Damaged(_) => "truncate",
     };
     let segment = found.segment.unwrap_or(descriptor.start_position);
     let name = descriptor.geometry().name(segment);
     let (recording, end) = (descriptor.recording_id, found.end);
-    let reason = format!("{name}, position {end}: {}: {advice}", found.tail);
+    let reason = format!(
+        "{name}, position {end}: {}: decide by `rusteron archive verify {recording} --repair --last-fragment`, \
+         `{choice}`",
+        found.tail
+    );
     Err(CatalogError::Recovery { recording, reason })
 }
 
@@ -52,7 +76,7 @@ pub(super) fn check_tail(descriptor: &Descriptor, found: &Found) -> Result<(), C
 /// in any order, and its failure loses any of them.
 ///
 /// Reads what was recorded in the last minutes.
-pub(super) fn check_earlier(
+fn check_earlier(
     storage: &dyn Storage,
     geometry: &Geometry,
     last: &Found,
@@ -112,7 +136,7 @@ mod tests {
             text.contains("recording 3 lacks") && text.contains("3-0.rec: position 0"),
             "{text}"
         );
-        assert!(text.contains("`rusteron archive mark-invalid`"), "{text}");
+        assert!(text.contains("`rusteron archive verify 3 --repair`"), "{text}");
         storage.remove("3-65536.rec").expect("removed");
         let text = check().expect_err("a gap").to_string();
         assert!(text.contains("3-65536.rec: entity not found"), "{text}");

@@ -115,6 +115,7 @@ pub(crate) struct StartRecording {
     pub(crate) subscription: RegistrationId,
     pub(crate) image: ImageId,
     pub(crate) session_id: i32,
+    pub(crate) mtu: i32,
     /// The channel without what does not identify the stream, for the counter's label.
     pub(crate) stripped_channel: String,
     pub(crate) source_identity: String,

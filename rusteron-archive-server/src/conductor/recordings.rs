@@ -230,6 +230,7 @@ impl Conductor {
             subscription,
             image: image.image,
             session_id: image.session_id,
+            mtu: image.mtu,
             stripped_channel: source.stripped_channel.clone(),
             source_identity: image.source_identity.clone(),
             join_position: image.join_position,

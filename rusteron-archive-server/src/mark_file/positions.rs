@@ -52,6 +52,17 @@ impl PositionSlot {
     }
 }
 
+/// Frees the slots of all recordings but those that `is_needed` names by id.
+pub(super) fn forget(mark_file: &MarkFile, is_needed: impl Fn(i64) -> bool) {
+    for offset in SLOTS.step_by(SLOT_LENGTH) {
+        let slot = number(mark_file, offset);
+        let number = i64::from_le(slot.load(Ordering::Relaxed));
+        if number != 0 && !is_needed(number.wrapping_sub(1)) {
+            slot.store(0, Ordering::Release);
+        }
+    }
+}
+
 fn number(mark_file: &MarkFile, offset: usize) -> &AtomicI64 {
     mark_file.file.number(offset)
 }

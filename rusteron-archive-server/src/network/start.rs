@@ -63,7 +63,9 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
         let error = ServerError::new(error.kind(), path.display().to_string());
         error.with_advice(&archive_dir.join(CATALOG_NAME))
     })?;
-    mark_file.forget_killed_positions();
+    let set_aside = catalog.take_set_aside();
+    let is_set_aside = |id| set_aside.iter().any(|error| error.endless_recording() == Some(id));
+    mark_file.forget_killed_positions(is_set_aside);
 
     let layouts = ArchiveCounters { archive_id };
     let (error_sender, client_errors) = mpsc::channel();
@@ -112,7 +114,7 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
     };
 
     let errors = Errors::new(counters.errors, Arc::clone(&mark_file), client_errors);
-    for error in catalog.take_set_aside() {
+    for error in set_aside {
         errors.report(&format!("a recording is not served: {error}"));
     }
     let mut conductor = Conductor::new(

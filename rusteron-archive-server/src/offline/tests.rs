@@ -87,6 +87,26 @@ fn repaired_end_keeps_the_checksum_right() {
     }
 }
 
+/// A killed archive had recorded a frame that is not its stream's.
+#[test]
+fn damaged_end_is_cut_off_only_on_demand() {
+    let storage = three_recordings(Checksum::Crc32);
+    let term_id = 128 + rusteron_core::log_buffer::TERM_ID as u64;
+    storage.open("2-0.rec").expect("a file").write_all_at(&[99], term_id).expect("a write");
+    let (mut editor, _dir) = editor(&storage).expect("an editor");
+    let mut options = options(Checksum::Crc32);
+    for (last_fragment, state, end) in [
+        (None, Some(RecordingState::Invalid), None),
+        (Some(LastFragment::Keep), None, None),
+        (Some(LastFragment::Truncate), Some(RecordingState::Valid), Some(128)),
+    ] {
+        options.last_fragment = last_fragment;
+        let verified = editor.files().verify(editor.files().recording(2).expect("it"), &options);
+        let repair = editor.repair(&verified).expect("a repair");
+        assert_eq!((repair.state, repair.stop_position), (state, end), "{verified:?}");
+    }
+}
+
 #[test]
 fn repair_of_hostile_files_is_done_at_once() {
     let mut random = Random::new(7);

@@ -20,13 +20,13 @@ pub struct VerifyOptions {
     pub last_fragment: Option<LastFragment>,
 }
 
-/// A decision about a last fragment with a page of zeros. If the machine failed, its last write may have been lost there, or
-/// the publisher has sent zeros.
+/// A decision about a last fragment with a page of zeros, or about a damaged one at the end of a recording without a stop
+/// position. If the machine failed, its last write may have been lost there, or the publisher has sent zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastFragment {
-    /// It was written in part, so the recording ends before it.
+    /// It was written in part or is damaged, so the recording ends before it.
     Truncate,
-    /// It is whole.
+    /// It is whole, unless it is damaged.
     Keep,
 }
 
@@ -168,6 +168,9 @@ impl Verification {
         let found = recovery::decide(found, evidence.position);
         let found = match (found.tail, options.last_fragment) {
             (Tail::Doubtful { .. }, Some(LastFragment::Truncate)) => {
+                Found { tail: Tail::Torn, ..found }
+            }
+            (Tail::Damaged(_), Some(LastFragment::Truncate)) if self.stop_position.is_none() => {
                 Found { tail: Tail::Torn, ..found }
             }
             (Tail::Doubtful { end }, Some(LastFragment::Keep)) => {

@@ -12,12 +12,14 @@ use crate::protocol::error_code::ErrorCode;
 use crate::recorder::BlockWriter;
 use crate::recorder::syncs::Synced;
 use crate::segment::Geometry;
+use crate::segment::frame::{FrameCheck, FrameFault};
 use crate::storage::{StorageFile, SyncLevel};
 
 /// The stream that is recorded.
 pub(crate) trait BlockSource {
     /// Passes the whole frames of the next `limit` bytes on, or padding alone, and moves past them.
-    /// Returns their length: 0 if nothing has arrived.
+    /// Returns their length: 0 if nothing has arrived, and if what was passed on may have been
+    /// overwritten meanwhile, because the image does not hold up its publisher any more.
     fn poll_block(&mut self, limit: usize, handler: &mut dyn FnMut(&[u8])) -> usize;
 
     /// Tells whether the publisher has closed, and everything has been polled.
@@ -46,12 +48,17 @@ pub(crate) struct Recording {
     geometry: Geometry,
     /// The most bytes of a block, but for padding.
     block_limit: usize,
+    /// What the stream's frames have in common.
+    frames: FrameCheck,
+    session_id: i32,
     segment_base: i64,
     /// Everything before this is written, synced if the settings say so, and lies in front of the
     /// end of an existing segment file.
     position: i64,
     /// A block that is written behind the position, but not announced.
     written: Option<Written>,
+    /// Why the frame behind what is written does not belong to the recording, which ends before it.
+    fault: Option<FrameFault>,
     progress: Arc<Progress>,
     state: State,
 }
@@ -80,9 +87,15 @@ impl Recording {
         Self {
             geometry,
             block_limit: file_io_max.min(usize::try_from(geometry.term_length).unwrap_or(0)),
+            frames: FrameCheck {
+                max_data_length: usize::try_from(start.mtu).unwrap_or(0),
+                ..geometry.frame_check()
+            },
+            session_id: start.session_id,
             segment_base: geometry.base(start.join_position),
             position: start.join_position,
             written: None,
+            fault: None,
             progress: Arc::clone(&start.progress),
             state: State::Init,
         }
@@ -128,7 +141,8 @@ impl Recording {
     /// Ends the recording at the position that it has.
     pub(crate) fn abort(&mut self) {
         if !self.is_stopped() {
-            self.stop(None);
+            let fault = self.fault.take();
+            self.stop(fault.map(|fault| self.wrong_frame(fault)));
         }
     }
 
@@ -166,17 +180,25 @@ impl Recording {
     }
 
     fn record(&mut self, source: Option<&mut dyn BlockSource>, writer: &mut BlockWriter) -> usize {
+        if let Some(fault) = self.fault.take() {
+            self.stop(Some(self.wrong_frame(fault)));
+            return 1;
+        }
         let Some(source) = source else {
             log::debug!("recording {}: its image is gone", self.geometry.recording_id);
             self.stop(None);
             return 1;
         };
         let limit = self.block_limit;
-        let mut written = Ok(());
+        let mut written = None;
         let length =
-            source.poll_block(limit, &mut |block: &[u8]| written = self.write(block, writer));
-        if let Err(failure) = written {
+            source.poll_block(limit, &mut |block: &[u8]| written = Some(self.write(block, writer)));
+        if let Some(Err(failure)) = written {
             self.stop(Some(failure));
+        } else if written.is_some() && length == 0 {
+            log::debug!("recording {}: its image was lost meanwhile", self.geometry.recording_id);
+            (self.written, self.fault) = (None, None);
+            self.stop(None);
         } else if length > 0 {
             if writer.sync_level() == SyncLevel::None {
                 self.announce(writer);
@@ -194,6 +216,14 @@ impl Recording {
         let start = Instant::now();
         let offset = self.segment_offset();
         let State::Recording(file) = &mut self.state else { return Ok(()) };
+        let (term_id, term_offset) =
+            (self.geometry.term_id(self.position), self.geometry.term_offset(self.position));
+        let (length, fault) = self.frames.check_block(block, self.session_id, term_id, term_offset);
+        self.fault = fault;
+        let block = &block[..length];
+        if block.is_empty() {
+            return Ok(());
+        }
         match writer.write(file.as_mut(), block, offset) {
             Ok(bytes) => {
                 self.written = Some(Written { length: block.len(), bytes, start });
@@ -264,14 +294,25 @@ impl Recording {
     fn failed(&self, writer: &BlockWriter, error: &io::Error, write_length: usize) -> Failure {
         let is_full = writer.is_full(error, write_length);
         let code = if is_full { ErrorCode::StorageSpace } else { ErrorCode::Generic };
-        let (id, name, position) = (self.geometry.recording_id, self.segment_name(), self.position);
+        let name = self.segment_name();
         let help = if is_full {
             ": free space, stop its subscription, which still holds up the publisher, and extend it"
         } else {
             ""
         };
-        let text = format!("recording {id} stopped at position {position}: {name}: {error}{help}");
-        Failure::new(code, text)
+        Failure::new(code, self.stopped(&format!("{name}: {error}{help}")))
+    }
+
+    fn wrong_frame(&self, fault: FrameFault) -> Failure {
+        Failure::generic(self.stopped(&format!(
+            "the frame behind it is not the stream's: {fault}: find out who sends it, and stop the \
+             subscription, which still holds up the publisher"
+        )))
+    }
+
+    fn stopped(&self, why: &str) -> String {
+        let (id, position) = (self.geometry.recording_id, self.position);
+        format!("recording {id} stopped at position {position}: {why}")
     }
 
     fn stop(&mut self, failure: Option<Failure>) {

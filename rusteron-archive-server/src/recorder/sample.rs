@@ -136,7 +136,8 @@ impl Stream {
             geometry: self.geometry,
             subscription: 11,
             image: 12,
-            session_id: 13,
+            session_id: sample::SESSION_ID,
+            mtu: MTU_OF_PAGES as i32,
             stripped_channel: "aeron:ipc".to_owned(),
             source_identity: "aeron:ipc".to_owned(),
             join_position: self.position,
@@ -152,11 +153,13 @@ pub(crate) struct StreamSource {
     offset: usize,
     pub(crate) is_end_of_stream: bool,
     pub(crate) is_closed: bool,
+    /// It does not hold up its publisher any more.
+    pub(crate) is_lost: bool,
 }
 
 impl StreamSource {
     pub(crate) fn new(stream: Stream) -> Self {
-        Self { stream, offset: 0, is_end_of_stream: false, is_closed: false }
+        Self { stream, offset: 0, is_end_of_stream: false, is_closed: false, is_lost: false }
     }
 }
 
@@ -169,7 +172,7 @@ impl BlockSource for StreamSource {
         let mut length = 0;
         while length < limit.min(available.len()).min(rest_of_term) {
             let rest = &available[length..];
-            let frame_length = frame::aligned_length(rest).unwrap();
+            let Some(frame_length) = frame::aligned_length(rest) else { break };
             if frame::frame_type(rest) == TYPE_PAD {
                 // A block of its own, however long.
                 if length == 0 {
@@ -185,7 +188,7 @@ impl BlockSource for StreamSource {
         if length > 0 && !self.is_closed {
             handler(&available[..length]);
             self.offset += length;
-            return length;
+            return if self.is_lost { 0 } else { length };
         }
         0
     }

@@ -251,7 +251,11 @@ impl Script {
     ) {
         let next = self.after(storage);
         counts.all += 1;
-        let catalog = match next.open(HashMap::new()) {
+        let opened = next.open(HashMap::new()).and_then(|mut catalog| {
+            let set_aside = catalog.take_set_aside();
+            set_aside.first().map_or(Ok(catalog), |error| Err(error.to_string()))
+        });
+        let catalog = match opened {
             Ok(catalog) => catalog,
             Err(error) => {
                 let names_tool =

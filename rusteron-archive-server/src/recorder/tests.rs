@@ -4,7 +4,10 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rusteron_core::log_buffer::{HEADER_LENGTH, TYPE_DATA};
+use rusteron_core::log_buffer::{
+    FRAME_LENGTH, HEADER_LENGTH, SESSION_ID, STREAM_ID, TERM_ID, TERM_OFFSET, TYPE, TYPE_DATA,
+    VERSION,
+};
 use rusteron_test_support::Random;
 
 use crate::protocol::error_code::ErrorCode;
@@ -424,6 +427,66 @@ fn abort_keeps_the_position_at_every_step() {
         }
         // Before the first step, nothing is opened.
         assert_eq!(storage.names().unwrap().is_empty(), steps == 0);
+    }
+}
+
+/// A host can send a datagram whose second frame is another stream's, and a local publisher any bytes.
+#[test]
+fn recording_stops_before_a_wrong_frame() {
+    let mut stream = Stream { geometry: sample::GEOMETRY, position: 0, bytes: Vec::new() };
+    for number in 0..250 {
+        stream.bytes.extend(sample::data(&[number; 40], 7, stream.bytes.len()));
+    }
+    let wrong: [(usize, &[u8], &str); 7] = [
+        (TERM_ID, &12_i32.to_le_bytes(), "wrong term id 12"),
+        (STREAM_ID, &5_i32.to_le_bytes(), "wrong stream id 5"),
+        (SESSION_ID, &4_i32.to_le_bytes(), "wrong session id 4"),
+        (TYPE, &[0x77, 0], "frame type 119"),
+        (TERM_OFFSET, &32_i32.to_le_bytes(), "wrong term offset 32"),
+        (VERSION, &[9], "frame version 9"),
+        (FRAME_LENGTH, &20_000_i32.to_le_bytes(), "frame length 20000"),
+    ];
+    for (field, bytes, expected) in wrong {
+        for (number, level) in [(0, SyncLevel::None), (4, SyncLevel::None), (4, SyncLevel::Data)] {
+            let (mut forged, end) = (stream.clone(), number * 96);
+            forged.bytes[end + field..][..bytes.len()].copy_from_slice(bytes);
+            let storage = FaultyStorage::default();
+            let start = stream.start_recording();
+            let mut recording = Recording::new(&start, FILE_IO_MAX);
+            let mut source = StreamSource::new(forged);
+            source.is_end_of_stream = true;
+            record(&mut recording, &mut source, &mut writer(&storage, level));
+            let failure = recording.failure().unwrap_or_else(|| panic!("{expected} at {end}"));
+            assert!(failure.text.contains(expected), "{}", failure.text);
+            let mut recorded = stream.clone();
+            recorded.bytes.truncate(end);
+            assert_eq!(recording.position(), end as i64, "{expected}");
+            assert_eq!(start.progress.position.load(Ordering::Relaxed), end as i64);
+            assert_recorded(&storage, &recorded);
+        }
+    }
+}
+
+/// While the process was stopped, the driver gave its client up, and the publisher wrote the next
+/// term over the block.
+#[test]
+fn block_of_a_lost_image_is_not_announced() {
+    let stream = random_stream(&mut Random::new(15), sample::GEOMETRY, 10_000);
+    for level in [SyncLevel::None, SyncLevel::Data] {
+        let storage = FaultyStorage::default();
+        let start = stream.start_recording();
+        let mut recording = Recording::new(&start, 4096);
+        let mut writer = writer(&storage, level);
+        let mut source = StreamSource::new(stream.clone());
+        for _ in 0..2 {
+            recording.do_work(Some(&mut source), &mut writer);
+        }
+        let position = recording.position();
+        assert!(position > 0);
+        source.is_lost = true;
+        record(&mut recording, &mut source, &mut writer);
+        assert_eq!((recording.position(), recording.failure()), (position, None));
+        assert_eq!(start.progress.position.load(Ordering::Relaxed), position);
     }
 }
 

@@ -103,6 +103,7 @@ impl Archive {
             subscription: subscription.registration_id(),
             image: image.correlation_id,
             session_id: image.session_id,
+            mtu: image.mtu_length as i32,
             stripped_channel: "aeron:ipc".to_owned(),
             source_identity: image.source_identity.clone(),
             join_position: image.join_position,

@@ -1,6 +1,6 @@
 //! A block read from a segment, on its way to a replay's publication.
 
-use rusteron_core::log_buffer::{CURRENT_VERSION, HEADER_LENGTH, VERSION};
+use rusteron_core::log_buffer::HEADER_LENGTH;
 
 use crate::segment::checksum::Checksum;
 use crate::segment::frame::{self, FrameCheck, FrameFault, FrameKind};
@@ -77,10 +77,6 @@ impl BlockCheck {
                         Ok(frame) if frame.kind == FrameKind::Padding => {
                             let padding_length = Some(frame.length);
                             return Ok(CheckedBlock { data_length: offset, padding_length });
-                        }
-                        // Receivers drop other versions, and senders would repeat them for ever.
-                        Ok(_) if header[VERSION] != CURRENT_VERSION => {
-                            return fail(FrameFault::Version(header[VERSION]));
                         }
                         Ok(frame) => frame.aligned_length(),
                         Err(fault) => return fail(fault),

@@ -62,6 +62,10 @@ impl FrameCheck {
         self.check_place(header, term_id, term_offset)?;
         let remaining = self.term_length.saturating_sub(term_offset);
         let (kind, max) = match frame_type(header) {
+            // Receivers drop other versions, and senders would repeat them for ever.
+            TYPE_DATA if header[VERSION] != CURRENT_VERSION => {
+                return Err(FrameFault::Version(header[VERSION]));
+            }
             TYPE_DATA => (FrameKind::Data, self.max_data_length.min(remaining)),
             TYPE_PAD => (FrameKind::Padding, remaining),
             other => return Err(FrameFault::Type(other)),
@@ -97,6 +101,35 @@ impl FrameCheck {
         is_data.then(|| align(length))
     }
 
+    /// Returns how many bytes at the start of `block` are whole frames of a session that pass [`check`](Self::check), and why
+    /// the next one does not, if there is one.
+    pub(crate) fn check_block(
+        &self,
+        block: &[u8],
+        session: i32,
+        term_id: i32,
+        term_offset: usize,
+    ) -> (usize, Option<FrameFault>) {
+        let mut offset = 0;
+        while let Some(header) = block[offset..].first_chunk::<HEADER_LENGTH>() {
+            let rest = &block[offset..];
+            let its_offset = term_offset + offset;
+            let length = match self.data_length(rest, term_id, its_offset) {
+                Some(length) => Ok(length),
+                None => self.check(header, term_id, its_offset).map(Frame::aligned_length),
+            };
+            offset += match length {
+                Ok(_) if session_id(header) != session => {
+                    return (offset, Some(FrameFault::SessionId(session_id(header))));
+                }
+                Ok(length) if length > rest.len() => return (offset, Some(FrameFault::Incomplete)),
+                Ok(length) => length,
+                Err(fault) => return (offset, Some(fault)),
+            };
+        }
+        (offset, None)
+    }
+
     /// Checks that a header belongs to this place of the stream. Java checks no more where a replay begins.
     #[inline]
     pub(crate) fn check_place(
@@ -127,6 +160,7 @@ pub(crate) enum FrameFault {
     TermOffset(i32),
     TermId(i32),
     StreamId(i32),
+    SessionId(i32),
     Version(u8),
     Checksum {
         recorded: i32,
@@ -144,6 +178,7 @@ impl fmt::Display for FrameFault {
             Self::TermOffset(found) => write!(f, "wrong term offset {found}"),
             Self::TermId(found) => write!(f, "wrong term id {found}"),
             Self::StreamId(found) => write!(f, "wrong stream id {found}"),
+            Self::SessionId(found) => write!(f, "wrong session id {found}"),
             Self::Version(found) => write!(f, "frame version {found} is unknown"),
             Self::Checksum { recorded, computed } => {
                 write!(f, "recorded checksum={recorded}, computed checksum={computed}")
@@ -271,11 +306,9 @@ mod tests {
         let data = sample::data(&[1; 100], 7, 64_512);
         let agree = |bytes: &[u8]| {
             let header: &Header = bytes.first_chunk().expect("a header");
-            let checked = check(header).ok().filter(|it| {
-                it.kind == FrameKind::Data
-                    && header[VERSION] == CURRENT_VERSION
-                    && it.aligned_length() <= bytes.len()
-            });
+            let checked = check(header)
+                .ok()
+                .filter(|it| it.kind == FrameKind::Data && it.aligned_length() <= bytes.len());
             let length = CHECK.data_length(bytes, 7, 64_512);
             assert_eq!(length, checked.map(Frame::aligned_length), "{header:?}");
             length

@@ -1,8 +1,8 @@
 //! Frames and recordings for tests.
 
 use rusteron_core::log_buffer::{
-    BEGIN_FLAG, END_FLAG, FLAGS, HEADER_LENGTH, SESSION_ID, TERM_ID, TERM_OFFSET, TYPE, TYPE_DATA,
-    TYPE_PAD, align,
+    BEGIN_FLAG, END_FLAG, FLAGS, HEADER_LENGTH, TERM_ID, TERM_OFFSET, TYPE, TYPE_DATA, TYPE_PAD,
+    align,
 };
 
 use crate::segment::Geometry;
@@ -10,6 +10,7 @@ use crate::segment::checksum::Checksum;
 use crate::segment::frame::{self, Header};
 
 pub(crate) const STREAM_ID: i32 = 1001;
+pub(crate) const SESSION_ID: i32 = -99;
 
 /// A recording with two terms of 64 KiB in a segment.
 pub(crate) const GEOMETRY: Geometry = Geometry {
@@ -28,7 +29,7 @@ pub(crate) fn header(length: usize, frame_type: u16, term_id: i32, term_offset: 
     header[FLAGS] = BEGIN_FLAG | END_FLAG;
     header[TYPE..][..2].copy_from_slice(&frame_type.to_le_bytes());
     header[TERM_OFFSET..][..4].copy_from_slice(&(term_offset as i32).to_le_bytes());
-    header[SESSION_ID..][..4].copy_from_slice(&(-99_i32).to_le_bytes());
+    frame::set_session_id(&mut header, SESSION_ID);
     header[TERM_ID..][..4].copy_from_slice(&term_id.to_le_bytes());
     frame::set_stream_id(&mut header, STREAM_ID);
     header
