@@ -241,7 +241,7 @@ impl Conductor {
         let principal = control.encoded_principal();
         let is_authorised = catch(|| authorisation.is_authorised(*template_id, principal));
         if is_authorised != Ok(true) {
-            out.report(&unauthorised());
+            out.record_mistake(&unauthorised());
             let failure = Failure::new(ErrorCode::UnauthorisedAction, "unauthorised action");
             let message = Answer::Error(failure).encode(session, *correlation_id);
             control.send(message, now, out);

@@ -78,6 +78,14 @@ pub(super) fn catalog_failure(error: &CatalogError) -> Failure {
     Failure::new(code, error.to_string())
 }
 
+/// Reports why what a client has begun has ended, or cannot begin.
+pub(super) fn report(failure: &Failure, out: &mut dyn Outside) {
+    match failure.is_mistake {
+        true => out.record_mistake(&failure.text),
+        false => out.report(&failure.text),
+    }
+}
+
 impl Conductor {
     /// A subscription has an image: a recording begins, or goes on.
     pub(crate) fn on_recording_image(
@@ -97,7 +105,7 @@ impl Conductor {
             Purpose::Extend(recording) => self.extend_by_image(subscription, recording, image, out),
         };
         if let Err(failure) = outcome {
-            out.report(&failure.text);
+            report(&failure, out);
             self.sessions.respond(requester, &Answer::Error(failure), now, out);
             if auto_stop && purpose != Purpose::Start {
                 self.close_subscription(subscription, out);

@@ -12,7 +12,7 @@ use crate::conductor::conductor::Conductor;
 use crate::conductor::effect::{
     Clock, Effect, Failure, ImageId, Outside, RecordingId, ReplayLimit, StartReplay,
 };
-use crate::conductor::recordings::unknown_recording;
+use crate::conductor::recordings::{report, unknown_recording};
 use crate::conductor::sessions::Requester;
 use crate::control::request::Replay;
 use crate::control::responses::Answer;
@@ -327,7 +327,7 @@ impl Conductor {
     ) {
         let Some(active) = self.replays.by_number.remove(&replay) else { return };
         if let Some(failure) = failure {
-            out.report(&failure.text);
+            report(&failure, out);
             self.sessions.respond(active.requester, &Answer::Error(failure), now, out);
         }
     }

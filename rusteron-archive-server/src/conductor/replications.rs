@@ -201,10 +201,10 @@ impl Conductor {
         text: String,
         out: &mut dyn Outside,
     ) {
-        out.report(&text);
         let replication = self.subscriptions.get_mut(subscription).and_then(|it| it.replication);
-        if let Some(machine) = replication.and_then(|id| self.replications.get_mut(id)) {
-            machine.fail(Failure::generic(text));
+        match replication.and_then(|id| self.replications.get_mut(id)) {
+            Some(machine) => machine.fail(Failure::generic(text)),
+            None => out.report(&text),
         }
     }
 
@@ -367,7 +367,7 @@ impl Conductor {
         let (requester, ticket) = (active.requester, active.ticket.take());
         out.order(Effect::CloseSource { replication: id });
         if let Some(failure) = failure {
-            out.report(&format!("replication {id}: {}", failure.text));
+            // As in Java, the client is told, and nobody else.
             self.sessions.respond(requester, &Answer::Error(failure), now, out);
         }
         let subscription = ticket.and_then(|ticket| self.close_by_ticket(ticket, out));

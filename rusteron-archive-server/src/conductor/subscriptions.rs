@@ -268,7 +268,7 @@ impl Conductor {
                 if subscription.is_closing {
                     return;
                 }
-                out.report(&text);
+                out.record_mistake(&text);
                 let answer = Answer::Error(Failure::generic(text));
                 (subscription.requester, subscription.replication, answer)
             }

@@ -31,16 +31,24 @@ pub(crate) struct Failure {
     pub(crate) code: ErrorCode,
     /// The text that the client gets.
     pub(crate) text: String,
+    /// The client has asked for what cannot be. Otherwise, server, driver or files are at fault.
+    pub(crate) is_mistake: bool,
 }
 
 impl Failure {
     pub(crate) fn new(code: ErrorCode, text: impl Into<String>) -> Self {
-        Self { code, text: text.into() }
+        let is_mistake = !matches!(code, ErrorCode::Generic | ErrorCode::StorageSpace);
+        Self { code, text: text.into(), is_mistake }
     }
 
     /// A failure without a code of its own.
     pub(crate) fn generic(text: impl Into<String>) -> Self {
         Self::new(ErrorCode::Generic, text)
+    }
+
+    /// A mistake of the client without a code of its own.
+    pub(crate) fn mistake(text: impl Into<String>) -> Self {
+        Self { is_mistake: true, ..Self::generic(text) }
     }
 }
 

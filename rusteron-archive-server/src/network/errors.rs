@@ -47,6 +47,12 @@ impl Errors {
         }
     }
 
+    /// Records the mistake of a client, who is told of it, as Java's archive does: nothing is printed, and the error log
+    /// calls it a warning.
+    pub(crate) fn record_mistake(&self, text: &str) {
+        _ = self.record(&format!("WARN - {text}"));
+    }
+
     /// Reports what the Aeron client has handed to its error handler. The log does not get it if it `ends_server`: the
     /// server's owner gets the error.
     pub(crate) fn report_client_errors(&self, ends_server: bool) {

@@ -222,7 +222,7 @@ impl Network {
                 Err(error) => {
                     let reason = refusal(&error);
                     let text = format!("failed to create replay publication: {reason}");
-                    let failure = Failure::generic(text);
+                    let failure = Failure::mistake(text);
                     events.push(Event::ReplayStarted(start.replay, Err(failure)));
                 }
             }
@@ -402,6 +402,10 @@ impl Outside for Network {
 
     fn report(&mut self, text: &str) {
         self.errors.report(text);
+    }
+
+    fn record_mistake(&mut self, text: &str) {
+        self.errors.record_mistake(text);
     }
 
     fn order(&mut self, effect: Effect) {

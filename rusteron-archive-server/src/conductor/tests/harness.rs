@@ -58,6 +58,7 @@ pub(super) struct FakeOutside {
     lines: Vec<String>,
     orders: Vec<String>,
     errors: Vec<String>,
+    mistakes: Vec<String>,
     events: Vec<String>,
 }
 
@@ -120,6 +121,10 @@ impl Outside for FakeOutside {
 
     fn report(&mut self, text: &str) {
         self.errors.push(text.to_owned());
+    }
+
+    fn record_mistake(&mut self, text: &str) {
+        self.mistakes.push(text.to_owned());
     }
 
     fn order(&mut self, effect: Effect) {
@@ -339,6 +344,7 @@ impl Harness {
             lines: Vec::new(),
             orders: Vec::new(),
             errors: Vec::new(),
+            mistakes: Vec::new(),
             events: Vec::new(),
         };
         Self {
@@ -429,13 +435,18 @@ impl Harness {
         mem::take(&mut self.out.errors)
     }
 
+    /// Mistakes of clients since the last call, which are recorded and not printed.
+    pub(super) fn mistakes(&mut self) -> Vec<String> {
+        mem::take(&mut self.out.mistakes)
+    }
+
     /// Recording events since the last call.
     pub(super) fn events(&mut self) -> Vec<String> {
         mem::take(&mut self.out.events)
     }
 
     pub(super) fn clear(&mut self) {
-        drop((self.sent(), self.orders(), self.errors(), self.events()));
+        drop((self.sent(), self.orders(), self.errors(), self.mistakes(), self.events()));
     }
 
     /// Requests a recording.

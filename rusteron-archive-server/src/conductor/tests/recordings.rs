@@ -163,7 +163,7 @@ fn limit_counts_recordings_at_the_image() {
     harness.add_image(subscription, &image(3));
     let text = "max concurrent recordings reached at 3";
     assert_eq!(harness.sent(), [format!("5: error 8: {text}")]);
-    assert_eq!(harness.errors(), [text]);
+    assert_eq!((harness.mistakes(), harness.errors()), (vec![text.to_owned()], vec![]));
     assert!(harness.orders().is_empty());
     assert_eq!(harness.conductor.catalog.next_id(), 3);
     harness.start(6, UDP, false);
@@ -470,7 +470,7 @@ fn wrong_extension_is_refused_at_the_image() {
             harness.add_image(subscription, &image);
             let text = format!("cannot extend recording 0 {reason}");
             assert_eq!(harness.sent(), [format!("7: error 9: {text}")]);
-            assert_eq!(harness.errors(), [text]);
+            assert_eq!((harness.mistakes(), harness.errors()), (vec![text], vec![]));
             assert_eq!(stop_position(&harness, recording), 640);
             let close = auto_stop.then(|| format!("close subscription {subscription}"));
             assert_eq!(harness.orders(), Vec::from_iter(close));

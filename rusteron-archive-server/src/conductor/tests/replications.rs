@@ -461,7 +461,7 @@ fn failure_is_told_with_its_reason() {
     peer.run(&mut harness);
     let text = "Replication connection failed=no socket";
     assert!(harness.sent().contains(&format!("{ID}: error 14: {text}")));
-    assert_eq!(harness.errors(), [format!("replication {ID}: {text}")]);
+    assert!(harness.errors().is_empty() && harness.mistakes().is_empty());
 
     let (mut harness, mut peer) = (Harness::connected(), Peer::active(4096));
     replicated(&mut harness, &mut peer, USUAL);

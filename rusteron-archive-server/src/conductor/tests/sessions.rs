@@ -255,7 +255,7 @@ fn unauthorised_request_is_refused() {
     harness.send(archive_id(FIRST_SESSION, 4));
     assert_eq!(harness.sent(), ["4: error 13: unauthorised action"]);
     assert_eq!(
-        harness.errors(),
+        harness.mistakes(),
         [format!(
             "unauthorised archive action=68 controlSessionId={FIRST_SESSION} source=client:1"
         )]
