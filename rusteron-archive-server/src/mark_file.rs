@@ -120,8 +120,14 @@ impl MarkFile {
         let header = header(settings, aeron_dir, archive_id)?;
         let errors_end = HEADER_LENGTH + settings.error_buffer_length();
         let length = errors_end.next_multiple_of(file_page_size);
-        let archive_dir = make_dir(settings.archive_dir())?;
-        let dir = settings.mark_file_dir().map_or_else(|| Ok(archive_dir.clone()), make_dir)?;
+        let archive_dir = make_dir(
+            settings.archive_dir(),
+            "AERON_ARCHIVE_DIR; by default aeron-archive in the working directory",
+        )?;
+        let dir = settings.mark_file_dir().map_or_else(
+            || Ok(archive_dir.clone()),
+            |dir| make_dir(dir, "AERON_ARCHIVE_MARK_FILE_DIR; by default the archive's directory"),
+        )?;
         let path = dir.join(NAME);
         let reservation = Reservation::new(&path).map_err(|owner| active(&path, owner))?;
         let (map, lock, killed) = match create(&path, &header, length)? {
@@ -228,10 +234,13 @@ fn boot_id() -> [u8; BOOT_ID_LENGTH] {
     id.first_chunk().copied().unwrap_or([0; BOOT_ID_LENGTH])
 }
 
-fn make_dir(dir: &Path) -> Result<PathBuf> {
-    fs::create_dir_all(dir)
-        .and_then(|()| dir.canonicalize())
-        .map_err(|error| ServerError::file(dir, &error))
+/// `setting` names the setting with the directory, and its default.
+fn make_dir(dir: &Path, setting: &str) -> Result<PathBuf> {
+    fs::create_dir_all(dir).and_then(|()| dir.canonicalize()).map_err(|error| {
+        let path = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
+        let error = ServerError::file(&path, &error);
+        ServerError::new(error.kind(), format!("{} ({setting})", error.message()))
+    })
 }
 
 /// A whole file, and its lock.

@@ -8,7 +8,7 @@ use rusteron_core::cnc::epoch;
 use rusteron_sys::archive as sys;
 
 use crate::checks::unless_null;
-use crate::error::Result;
+use crate::error::{ArchiveError, ArchiveErrorKind, Result};
 
 /// Description of a recording, copied when it was listed.
 #[doc(alias = "RecordingDescriptorConsumer")]
@@ -77,12 +77,24 @@ impl RecordingDescriptor {
     /// `None` if the recording has not stopped.
     ///
     /// # Errors
-    /// [`ArchiveErrorKind::Client`](crate::ArchiveErrorKind::Client): the channel is not valid.
+    /// - [`InvalidPosition`](ArchiveErrorKind::InvalidPosition): the recording has stopped at the last position of
+    ///   its 2³¹ terms, where nothing can continue it;
+    /// - [`Client`](ArchiveErrorKind::Client): the channel is not valid.
     ///
     /// Corresponds to `aeron_uri_string_builder_set_initial_position`.
     #[doc(alias = "aeron_uri_string_builder_set_initial_position")]
     pub fn continuation(&self, channel: &str) -> Result<Option<ChannelUri>> {
         let Some(stop_position) = self.stop_position else { return Ok(None) };
+        let term_length = self.term_buffer_length;
+        if i128::from(stop_position) == (term_length as i128) << 31 {
+            let id = self.recording_id;
+            let text = format!(
+                "recording {id} has stopped at {stop_position}, the last position of its terms of {term_length} bytes, \
+                 and cannot be continued: record into another one"
+            );
+            let error = ArchiveError::new(ArchiveErrorKind::InvalidPosition, "continuation", text);
+            return Err(error.about(Some(id)));
+        }
         let uri: ChannelUri = channel.parse().map_err(Error::from)?;
         let builder = uri.to_builder().initial_position(
             stop_position,
@@ -223,5 +235,12 @@ mod tests {
             assert!(text.contains(parameter), "{parameter} in {text}");
         }
         descriptor.continuation("nonsense").expect_err("no channel");
+        let last = (64 * 1024) << 31;
+        descriptor.stop_position = Some(last);
+        let error = descriptor.continuation("aeron:ipc").expect_err("no position is left");
+        assert_eq!(error.kind(), ArchiveErrorKind::InvalidPosition);
+        assert!(error.message().contains(&last.to_string()), "{error}");
+        descriptor.stop_position = Some(last - 32);
+        descriptor.continuation("aeron:ipc").expect("a channel").expect("an end");
     }
 }

@@ -99,6 +99,23 @@ fn assert_refused(dir: &TempDir, kind: ServerErrorKind, text: &str) {
 }
 
 #[test]
+fn directory_in_the_way_names_setting() {
+    // A file of the folder in which the tests run.
+    let relative = Path::new("Cargo.toml/archive");
+    let error = activate_with(&settings(relative)).expect_err("a file is in the way");
+    let path = std::env::current_dir().expect("a folder").join(relative);
+    let begin = format!("{}: ", path.display());
+    assert!(error.message().starts_with(&begin), "{error}");
+    let setting = "(AERON_ARCHIVE_DIR; by default aeron-archive in the working directory)";
+    assert!(error.message().ends_with(setting), "{error}");
+    let dir = TempDir::new().expect("a directory");
+    let mut settings = settings(dir.path());
+    settings.set_mark_file_dir(relative).expect("a directory");
+    let error = activate_with(&settings).expect_err("a file is in the way");
+    assert!(error.message().contains("(AERON_ARCHIVE_MARK_FILE_DIR; "), "{error}");
+}
+
+#[test]
 fn header_is_that_of_aerons_schema() {
     let Some(schema) = aeron_schema(SCHEMA) else { return };
     let header = Header {

@@ -148,7 +148,7 @@ impl ChannelUriBuilder {
         }
         let terms = position.checked_shr(term_length.trailing_zeros()).map(i32::try_from);
         let Some((Ok(terms @ 0..), position)) = terms.zip(usize::try_from(position).ok()) else {
-            let reason = "a position is a multiple of 32 from 0 to 2147483648 terms";
+            let reason = "a position is a multiple of 32 from 0 on, below 2147483648 terms";
             return builder.fail(ChannelUriError::bad(
                 Parameter::TermOffset,
                 &position.to_string(),
