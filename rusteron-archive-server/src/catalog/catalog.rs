@@ -1,17 +1,18 @@
 //! The catalog: recordings by id, and edits of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::catalog::descriptor::{
     Descriptor, NULL_POSITION, NULL_TIMESTAMP, RECORDING_ID_OFFSET, RecordingState, Texts, i64_at,
     stated_end,
 };
-use crate::catalog::file::CatalogFile;
+use crate::catalog::file::{CATALOG_NAME, CatalogFile};
 use crate::catalog::header::{self, NEXT_ID_OFFSET};
 use crate::catalog::recovery;
 use crate::catalog::{CatalogError, Migration};
 use crate::segment::checksum::Checksum;
+use crate::segment::geometry::{DELETED_SUFFIX, parse_name};
 use crate::segment::scan::{self, Evidence};
 use crate::storage::{Storage, SyncLevel};
 
@@ -123,6 +124,8 @@ impl Catalog {
             // Java stores the next id after the entry, and a kill may come between.
             catalog.set_last_id(highest)?;
         }
+        let names = storage.names().map_err(CatalogError::io("list the directory"))?;
+        catalog.skip_unknown_segments(&names)?;
         catalog.finish_migration(&*storage)?;
         catalog.recover(&*storage, settings)?;
         Ok(catalog)
@@ -132,6 +135,56 @@ impl Catalog {
     /// make no sense, or its files do not tell its end. Its entry and files stay as they are, and its id is not used again.
     pub(crate) fn take_set_aside(&mut self) -> Vec<CatalogError> {
         std::mem::take(&mut self.set_aside)
+    }
+
+    /// Moves the next id above those of segments that no entry has, of which the catalog is an older copy, or new.
+    fn skip_unknown_segments(&mut self, names: &[String]) -> Result<(), CatalogError> {
+        let known: HashSet<i64> = self
+            .file
+            .offsets()
+            .map(|offset| i64_at(self.file.entry(offset), RECORDING_ID_OFFSET))
+            .collect();
+        let id = |name: &str| parse_name(name.strip_suffix(DELETED_SUFFIX).unwrap_or(name));
+        let mut unknown: Vec<_> = names
+            .iter()
+            .filter_map(|name| Some((id(name)?, name)))
+            .filter(|((id, _), _)| !known.contains(id))
+            .collect();
+        unknown.sort();
+        let (Some((_, first)), Some(((highest, _), last))) = (unknown.first(), unknown.last())
+        else {
+            return Ok(());
+        };
+        if *highest == i64::MAX {
+            // The archive serves what it has, and adds no recording.
+            self.next_id = i64::MAX;
+        } else if self.next_id <= *highest {
+            self.set_last_id(*highest)?;
+        }
+        log::warn!(
+            "{CATALOG_NAME} has no recording for {} segments, from {first} to {last}: restore the catalog of their \
+             recordings, which is the only one to name their channels. They stay, and ids of recordings go on from {}",
+            unknown.len(),
+            self.next_id
+        );
+        Ok(())
+    }
+
+    /// Returns the id for a recording of which no segment exists. Files can come while the archive runs.
+    pub(super) fn free_id(&mut self, new: &NewRecording<'_>) -> Result<i64, CatalogError> {
+        loop {
+            let id = self.next_id;
+            let geometry = new.descriptor(id).geometry();
+            let name = geometry.name(geometry.first_base());
+            let length = self.file.storage().length(&name);
+            if length.map_err(CatalogError::io("look for a segment"))?.is_none() {
+                return Ok(id);
+            }
+            log::warn!(
+                "{name} exists, and {CATALOG_NAME} has no recording {id}: this id is skipped"
+            );
+            self.set_last_id(id)?;
+        }
     }
 
     /// Returns the id of the next recording.
@@ -189,7 +242,7 @@ impl Catalog {
             start_timestamp: now_ms,
             stop_timestamp: NULL_TIMESTAMP,
             stop_position: NULL_POSITION,
-            ..new.descriptor(self.next_id)
+            ..new.descriptor(self.free_id(&new)?)
         };
         self.append(descriptor, &new.texts())
     }
@@ -335,7 +388,6 @@ mod tests {
 
     use super::*;
     use crate::catalog::descriptor::{CHECKSUM_OFFSET, FIXED_LENGTH, STATE_OFFSET};
-    use crate::catalog::file::CATALOG_NAME;
     use crate::catalog::model::{open, settings};
     use crate::segment::sample;
     use crate::storage::PAGE_LENGTH;
@@ -438,6 +490,46 @@ mod tests {
         bytes[NEXT_ID_OFFSET..][..8].copy_from_slice(&i64::MAX.to_le_bytes());
         let mut catalog = open(&with_content(&bytes), &settings()).expect("a catalog");
         assert!(matches!(catalog.add(NEW, 0), Err(CatalogError::Full(_))));
+    }
+
+    #[test]
+    fn ids_go_on_above_unknown_segments() {
+        let segments = ["1-0.rec", "7-131072.rec", "9-0.rec.del", "archive.rec"];
+        for (known, added) in [(Some(&three_recordings()), [10, 11]), (None, [10, 11])] {
+            let storage =
+                known.map_or_else(FaultyStorage::default, |known| with_content(&content(known)));
+            for name in segments {
+                storage.create(name, 64 << 10).expect("a segment");
+            }
+            drop(open(&storage, &settings()).expect("a catalog"));
+            // Also for Java's archive, which does not look for segments.
+            assert_eq!(header::next_id(&content(&storage)), added[0]);
+            let mut catalog = open(&storage, &settings()).expect("a catalog");
+            for id in added {
+                assert_eq!(catalog.add(NEW, 0).expect("a recording"), id);
+            }
+        }
+    }
+
+    #[test]
+    fn last_id_of_a_segment_leaves_the_catalog_open() {
+        let storage = three_recordings();
+        storage.create("9223372036854775807-0.rec", 64 << 10).expect("a segment");
+        let mut catalog = open(&storage, &settings()).expect("a catalog");
+        assert!(matches!(catalog.add(NEW, 0), Err(CatalogError::Full(_))));
+        assert_eq!(catalog.descriptors_from(0).count(), 3);
+    }
+
+    /// An operator, or another archive, has put it there since the start.
+    #[test]
+    fn id_of_a_segment_that_came_is_skipped() {
+        let storage = three_recordings();
+        let mut catalog = open(&storage, &settings()).expect("a catalog");
+        storage.create("3-65536.rec", 64 << 10).expect("a segment");
+        let start = NewRecording { start_position: 65_600, ..NEW };
+        assert_eq!(catalog.add(start, 0).expect("a recording"), 4);
+        storage.create("5-0.rec", 64 << 10).expect("a segment");
+        assert_eq!(catalog.add_copy(NEW, 0).expect("a copy"), 6);
     }
 
     #[test]

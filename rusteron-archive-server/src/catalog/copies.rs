@@ -11,7 +11,8 @@ impl Catalog {
         source: NewRecording<'_>,
         start_ms: i64,
     ) -> Result<i64, CatalogError> {
-        self.append(copied(&source, self.next_id, start_ms), &source.texts())
+        let id = self.free_id(&source)?;
+        self.append(copied(&source, id, start_ms), &source.texts())
     }
 
     /// Makes an empty recording a copy of another archive's, of which nothing is there either.

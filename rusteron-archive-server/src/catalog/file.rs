@@ -77,6 +77,11 @@ impl CatalogFile {
         Ok(Self { storage, file, sync_level, content, capacity: length, unsettled: None })
     }
 
+    /// Returns the directory of the file.
+    pub(super) fn storage(&self) -> &dyn Storage {
+        &*self.storage
+    }
+
     pub(super) fn sync_level(&self) -> SyncLevel {
         self.sync_level
     }

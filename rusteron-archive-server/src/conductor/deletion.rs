@@ -12,11 +12,9 @@ use crate::control::responses::{Answer, SignalEvent};
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::signal::Signal;
 use crate::segment::Geometry;
-use crate::segment::geometry::parse_name;
+use crate::segment::geometry::{DELETED_SUFFIX, parse_name};
 use crate::storage::Storage;
 
-/// The end of files that older releases of Java's archive left to be deleted.
-const DELETED_SUFFIX: &str = ".del";
 /// The subscription of a signal that has none.
 const NULL_SUBSCRIPTION: i64 = -1;
 
@@ -24,7 +22,7 @@ const NULL_SUBSCRIPTION: i64 = -1;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SegmentFile {
     pub(super) base: i64,
-    name: String,
+    pub(super) name: String,
 }
 
 /// Files of a recording that are being deleted. A recording has one deletion at a time, which outlives the session that

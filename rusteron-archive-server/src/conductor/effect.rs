@@ -125,6 +125,8 @@ pub(crate) struct StartRecording {
     pub(crate) source_identity: String,
     /// Where this image is joined: the start, or the stop position of what is extended.
     pub(crate) join_position: i64,
+    /// The recording begins here, so it has no segment yet.
+    pub(crate) is_new: bool,
     /// The position up to which everything is recorded. The recorder stores with release, after the write and the sync.
     pub(crate) progress: Arc<Progress>,
 }

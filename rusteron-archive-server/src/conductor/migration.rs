@@ -8,6 +8,7 @@ use crate::conductor::sessions::Requester;
 use crate::control::responses::Answer;
 use crate::protocol::error_code::ErrorCode;
 use crate::segment::Geometry;
+use crate::segment::cut::is_empty;
 
 impl Conductor {
     /// Moves all segments of a recording to the start or the end of another one. The answer is their number.
@@ -46,7 +47,8 @@ impl Conductor {
         let moved = self.check_segments(&migration, &from.geometry(), &to.geometry())?;
         // The segment behind a full one is empty, and the other recording has its own.
         let stop = from.stop_position;
-        let empty = self.segments_of(&from.geometry(), stop..=stop)?;
+        let mut empty = self.segments_of(&from.geometry(), stop..=stop)?;
+        empty.retain(|file| is_empty(&*self.storage, &file.name).unwrap_or(false));
         if moved > 0 {
             self.catalog.migrate(&*self.storage, &migration).map_err(Failure::generic)?;
         }

@@ -190,8 +190,16 @@ impl Conductor {
         }
         let geometry = descriptor.geometry();
         let level = self.catalog.sync_level();
-        clear_behind(&*self.storage, &geometry, descriptor.stop_position, level)
+        let renamed = clear_behind(&*self.storage, &geometry, descriptor.stop_position, level)
             .map_err(|error| invalid(format!("behind its end: {error}")))?;
+        if !renamed.is_empty() {
+            out.report(&format!(
+                "recording {recording} is extended at {}, the end that the catalog has, and its segments behind that are \
+                 {} now: if the catalog is an older copy, they hold what was recorded since",
+                descriptor.stop_position,
+                renamed.join(", ")
+            ));
+        }
         // Before the catalog forgets the end.
         let slot = self.claim_slot(recording, image.join_position);
         let progress = Progress::new(image.join_position, slot);
@@ -242,6 +250,7 @@ impl Conductor {
             stripped_channel: source.stripped_channel.clone(),
             source_identity: image.source_identity.clone(),
             join_position: image.join_position,
+            is_new: source.purpose == Purpose::Start,
             progress,
         }));
     }

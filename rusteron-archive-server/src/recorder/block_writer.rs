@@ -50,7 +50,7 @@ impl BlockWriter {
         Ok(file)
     }
 
-    /// Opens the segment file in which a recording begins or goes on at `offset`, or makes it.
+    /// Opens the segment file in which a recording goes on at `offset`, or makes it.
     ///
     /// Clears everything from `offset` on: bytes of which no position was announced, as their sync
     /// failed or a power cut took what lay before them. When later frames end where one of theirs

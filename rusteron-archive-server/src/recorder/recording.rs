@@ -51,6 +51,8 @@ pub(crate) struct Recording {
     /// What the stream's frames have in common.
     frames: FrameCheck,
     session_id: i32,
+    /// No segment is the recording's yet.
+    is_new: bool,
     segment_base: i64,
     /// Everything before this is written, synced if the settings say so, and lies in front of the
     /// end of an existing segment file.
@@ -92,6 +94,7 @@ impl Recording {
                 ..geometry.frame_check()
             },
             session_id: start.session_id,
+            is_new: start.is_new,
             segment_base: geometry.base(start.join_position),
             position: start.join_position,
             written: None,
@@ -170,13 +173,28 @@ impl Recording {
     }
 
     fn open(&mut self, writer: &BlockWriter) -> Result<(), Failure> {
-        let name = self.segment_name();
-        let (length, offset) = (self.segment_length() as u64, self.segment_offset());
-        let file = writer
-            .open_or_create(&name, length, offset)
-            .map_err(|error| self.failed(writer, &error, 0))?;
+        let file = if self.is_new {
+            self.create_segment(writer)?
+        } else {
+            let (length, offset) = (self.segment_length() as u64, self.segment_offset());
+            writer
+                .open_or_create(&self.segment_name(), length, offset)
+                .map_err(|error| self.failed(writer, &error, 0))?
+        };
         self.state = State::Recording(file);
         Ok(())
+    }
+
+    /// Makes the segment file. One that exists is of another recording, which the catalog may have lost.
+    fn create_segment(&self, writer: &BlockWriter) -> Result<Box<dyn StorageFile>, Failure> {
+        let name = self.segment_name();
+        writer.create(&name, self.segment_length() as u64).map_err(|error| {
+            if error.kind() == io::ErrorKind::AlreadyExists {
+                Failure::generic(format!("segment file already exists: {name}"))
+            } else {
+                self.failed(writer, &error, 0)
+            }
+        })
     }
 
     fn record(&mut self, source: Option<&mut dyn BlockSource>, writer: &mut BlockWriter) -> usize {
@@ -278,17 +296,8 @@ impl Recording {
     /// behind the last file as a fault.
     fn roll_over(&mut self, writer: &BlockWriter) -> Result<(), Failure> {
         self.segment_base += self.segment_length();
-        let name = self.segment_name();
-        match writer.create(&name, self.segment_length() as u64) {
-            Ok(file) => {
-                self.state = State::Recording(file);
-                Ok(())
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(Failure::generic(format!("segment file already exists: {name}")))
-            }
-            Err(error) => Err(self.failed(writer, &error, 0)),
-        }
+        self.state = State::Recording(self.create_segment(writer)?);
+        Ok(())
     }
 
     fn failed(&self, writer: &BlockWriter, error: &io::Error, write_length: usize) -> Failure {

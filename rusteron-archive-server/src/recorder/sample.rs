@@ -141,6 +141,7 @@ impl Stream {
             stripped_channel: "aeron:ipc".to_owned(),
             source_identity: "aeron:ipc".to_owned(),
             join_position: self.position,
+            is_new: false,
             progress: Progress::from(self.position),
         }
     }

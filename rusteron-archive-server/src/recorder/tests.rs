@@ -10,6 +10,7 @@ use rusteron_core::log_buffer::{
 };
 use rusteron_test_support::Random;
 
+use crate::conductor::effect::StartRecording;
 use crate::protocol::error_code::ErrorCode;
 use crate::recorder::BlockWriter;
 use crate::recorder::recording::{BlockSource, Recording};
@@ -318,6 +319,21 @@ fn file_in_the_way_of_a_roll_over_is_an_error() {
     // The last block of the full segment is not announced: its recording would end in no file.
     assert!(recording.position() < i64::from(TERM));
     assert_eq!(storage.content("3-65536.rec").unwrap().len(), 5);
+}
+
+#[test]
+fn new_recording_leaves_an_existing_segment_alone() {
+    let stream = random_stream(&mut Random::new(8), sample::GEOMETRY, 1000);
+    let storage = FaultyStorage::default();
+    record_all(&storage, &stream);
+    let recorded = storage.content("3-0.rec");
+    let start = StartRecording { is_new: true, ..stream.start_recording() };
+    let mut recording = Recording::new(&start, FILE_IO_MAX);
+    let mut source = StreamSource::new(stream);
+    record(&mut recording, &mut source, &mut writer(&storage, SyncLevel::None));
+    let failure = recording.failure().expect("a failure");
+    assert_eq!(failure.text, "segment file already exists: 3-0.rec");
+    assert_eq!(storage.content("3-0.rec"), recorded);
 }
 
 #[test]

@@ -107,6 +107,7 @@ impl Archive {
             stripped_channel: "aeron:ipc".to_owned(),
             source_identity: image.source_identity.clone(),
             join_position: image.join_position,
+            is_new: true,
             progress: Arc::clone(&progress),
         };
         let counter = self.aeron.add_counter(1000, &[], "position").unwrap();

@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::segment::frame::Header;
-use crate::segment::geometry::{Geometry, parse_name};
+use crate::segment::geometry::{DELETED_SUFFIX, Geometry, parse_name};
 use crate::storage::{Storage, StorageFile, SyncLevel};
 
 /// Tells whether a frame begins at a position, as far as its header tells: Java checks no more.
@@ -36,33 +36,54 @@ pub(crate) fn cut(
     file.sync(level)
 }
 
-/// Removes what an interrupted truncation has left behind the end of a recording. Otherwise its segments would be in the way
-/// of those to come, and after a crash recovery would take its frames for the recording's. The segment at the end gets its
-/// length, which may be another one than it had before a replication described the empty recording anew.
+/// Tells whether no frame begins where a segment does. That of the first segment of a recording may begin later.
+pub(crate) fn is_empty(storage: &dyn Storage, name: &str) -> io::Result<bool> {
+    Ok(header_at(&*storage.open(name)?, 0)?.unwrap_or_default() == Header::default())
+}
+
+/// Moves the segments behind the end of a recording out of the way of those to come. Otherwise recovery after a crash would
+/// take their frames for the recording's. Those with frames get another name, by which they are deleted with the recording:
+/// an interrupted truncation has left them, or the catalog is an older copy, and nothing else has what they hold. Returns
+/// their names.
+///
+/// The segment at the end gets its length, which may be another one than it had before a replication described the empty
+/// recording anew.
 pub(crate) fn clear_behind(
     storage: &dyn Storage,
     geometry: &Geometry,
     end: i64,
     level: SyncLevel,
-) -> io::Result<()> {
+) -> io::Result<Vec<String>> {
     let base = geometry.base(end);
     let is_behind = |name: &String| {
         parse_name(name).is_some_and(|(id, its)| id == geometry.recording_id && its > base)
     };
     let behind: Vec<_> = storage.names()?.into_iter().filter(is_behind).collect();
+    let mut renamed = Vec::new();
     for name in &behind {
-        storage.remove(name)?;
+        if is_empty(storage, name)? {
+            storage.remove(name)?;
+            continue;
+        }
+        let new_name = format!("{name}{DELETED_SUFFIX}");
+        if storage.length(&new_name)?.is_some() {
+            let text =
+                format!("{name} cannot be renamed: {new_name} exists: move one of them away");
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+        }
+        storage.rename(name, &new_name)?;
+        renamed.push(new_name);
     }
     if !behind.is_empty() && level != SyncLevel::None {
         storage.sync_dir()?;
     }
     let name = geometry.name(base);
-    let Some(length) = storage.length(&name)? else { return Ok(()) };
+    let Some(length) = storage.length(&name)? else { return Ok(renamed) };
     let header = header_at(&*storage.open(&name)?, geometry.offset(end))?;
-    if length == geometry.segment_length as u64 && header == Some(Header::default()) {
-        return Ok(());
+    if length != geometry.segment_length as u64 || header != Some(Header::default()) {
+        cut(storage, geometry, end, level)?;
     }
-    cut(storage, geometry, end, level)
+    Ok(renamed)
 }
 
 fn header_at(file: &dyn StorageFile, offset: u64) -> io::Result<Option<Header>> {

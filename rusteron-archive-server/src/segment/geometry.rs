@@ -3,6 +3,9 @@
 use crate::segment::frame::{FrameCheck, MAX_DATA_LENGTH};
 
 const SUFFIX: &str = ".rec";
+/// The end of files that are out of a recording's way: older releases of Java's archive left them to be deleted, and an
+/// extension leaves what lies behind the end that the catalog has. They go when their recording is truncated or purged.
+pub(crate) const DELETED_SUFFIX: &str = ".del";
 const MIN_LENGTH: i32 = 64 << 10;
 const MAX_LENGTH: i32 = 1 << 30;
 

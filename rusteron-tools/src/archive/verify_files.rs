@@ -19,6 +19,8 @@ use crate::{options, text};
 #[derive(Serialize)]
 struct VerifiedRecordings {
     recordings: Vec<VerifiedRecording>,
+    /// Of recordings that the catalog does not have. Empty if one recording was asked for.
+    unknown_segments: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -64,23 +66,32 @@ pub(super) fn run(archive_dir: &Path, options: &options::VerifyOptions) -> Resul
         LastFragmentDecision::Keep => LastFragment::Keep,
     });
     let mut verified = Vec::new();
-    if options.repair {
+    let unknown_of = |files: &ArchiveFiles| match options.recording_id {
+        Some(_) => Vec::new(),
+        None => files.unknown_segments(),
+    };
+    let unknown_segments = if options.repair {
         let mut editor = ArchiveEditor::open(archive_dir)?;
         for entry in chosen(editor.files(), options.recording_id)? {
             let verification = editor.files().verify(&entry, &verify);
             let repair = editor.repair(&verification)?;
             verified.push(VerifiedRecording::new(verification, Some(repair)));
         }
+        unknown_of(editor.files())
     } else {
         let files = ArchiveFiles::open_stopped(archive_dir)?;
         for entry in chosen(&files, options.recording_id)? {
             verified.push(VerifiedRecording::new(files.verify(&entry, &verify), None));
         }
-    }
+        unknown_of(&files)
+    };
     let wrong = verified.iter().filter(|it| !it.findings.is_empty()).count();
-    let printed = report::print(&VerifiedRecordings { recordings: verified }, options.format.json);
+    let unknown = unknown_segments.len();
+    let report = VerifiedRecordings { recordings: verified, unknown_segments };
+    let printed = report::print(&report, options.format.json);
     match wrong {
-        0 => printed,
+        0 if unknown == 0 => printed,
+        0 => Err(Failure::Run(format!("segments of no recording in the catalog: {unknown}"))),
         // Also if the reader of the output is gone.
         1 => Err(Failure::Run("1 recording is not as it should be".to_owned())),
         _ => Err(Failure::Run(format!("{wrong} recordings are not as they should be"))),
@@ -141,7 +152,10 @@ impl VerifiedRecording {
 
 impl Report for VerifiedRecordings {
     fn header(&self) -> Vec<String> {
-        let lines: Vec<_> = self.recordings.iter().flat_map(VerifiedRecording::lines).collect();
+        let unknown = self.unknown_segments.iter();
+        let unknown = unknown.map(|name| format!("{name}: the catalog has no such recording"));
+        let recordings = self.recordings.iter().flat_map(VerifiedRecording::lines);
+        let lines: Vec<_> = recordings.chain(unknown).collect();
         if lines.is_empty() { vec!["no recordings".to_owned()] } else { lines }
     }
 }

@@ -21,10 +21,16 @@ fn contiguous() -> Harness {
 #[test]
 fn migrated_segments_change_their_recording() {
     let mut harness = contiguous();
-    add_segment(&harness.storage, 0, 2 * SEGMENT);
+    harness.storage.create("0-262144.rec", SEGMENT as u64).expect("an empty segment");
     assert_eq!(outcome(&mut harness, migrate(0, 1)), ["7: ok 2", DELETED]);
     assert_eq!((edges(&harness, 0), edges(&harness, 1)), (Some((0, 0)), Some((0, END))));
     assert_eq!(names(&harness), ["1-0.rec", "1-131072.rec", "1-262144.rec", "1-393216.rec"]);
+
+    // The catalog is an older copy, which has an earlier end.
+    let mut harness = contiguous();
+    add_segment(&harness.storage, 0, 2 * SEGMENT);
+    assert_eq!(outcome(&mut harness, migrate(0, 1)), ["7: ok 2", DELETED]);
+    assert!(names(&harness).contains(&"0-262144.rec".to_owned()));
 
     let mut harness = contiguous();
     let signal = "7: DELETE recording=1 subscription=-1 position=-1";

@@ -243,9 +243,11 @@ fn extension_is_refused_while_its_segments_are_deleted() {
 }
 
 #[test]
-fn extension_clears_what_a_truncation_has_left() {
+fn extension_renames_segments_behind_the_end() {
     let mut harness = recorded();
-    // As if the process had ended behind the catalog's edit.
+    let last = harness.storage.content("0-393216.rec").expect("a segment");
+    harness.storage.create("0-524288.rec", SEGMENT as u64).expect("an empty segment");
+    // As if the process had ended behind the edit of a truncation, or an older catalog had been restored.
     harness.conductor.catalog.set_stop_position(0, FRAME).expect("an edit");
     harness.send(extend(0));
     let subscription = harness.register();
@@ -253,7 +255,10 @@ fn extension_clears_what_a_truncation_has_left() {
     image.join_position = FRAME;
     harness.add_image(subscription, &image);
     assert_eq!(edges(&harness, 0), Some((0, NULL_POSITION)));
-    assert_eq!(names(&harness), ["0-0.rec", "0-131072.rec"]);
+    let renamed = ["0-262144.rec.del", "0-393216.rec.del"];
+    assert_eq!(names(&harness), ["0-0.rec", "0-131072.rec", renamed[0], renamed[1]]);
+    assert_eq!(harness.storage.content(renamed[1]), Some(last));
+    assert!(harness.errors()[0].contains(&renamed.join(", ")), "{:?}", harness.errors());
     let content = harness.storage.content("0-131072.rec").expect("a segment");
     assert!(content.len() as i64 == SEGMENT && content[96..].iter().all(|&byte| byte == 0));
 }

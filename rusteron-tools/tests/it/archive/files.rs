@@ -115,6 +115,10 @@ fn invalid_recordings_are_found_and_removed() {
     compacted["is_dry_run"] = true.into();
     assert_eq!(compacted, planned);
     assert!(!dir.join("1-0.rec").exists());
+    fs::write(dir.join("7-0.rec"), "").expect("a segment of a lost catalog");
+    assert_fails(files(&dir, &["verify"]), "segments of no recording in the catalog: 1");
+    let text = run(files(&dir, &["verify"])).stdout;
+    assert!(text.ends_with("\n7-0.rec: the catalog has no such recording\n"), "{text}");
 
     server.restart();
     assert_eq!(array(&archive_json(&server, &["list"]), "recordings").len(), 1);
