@@ -32,6 +32,8 @@ const CLIENT: &[Guard] = &[
     ("aeron_subscription.c", &["aeron_image_poll", "aeron_image_controlled_poll"]),
     ("aeron_context.c", &["aeron_parse_duration_ns"]),
     ("uri/aeron_uri.c", &["aeron_parse_duration_ns"]),
+    ("util/aeron_http_util.c", &["aeron_address_split"]),
+    ("util/aeron_netutil.c", &["aeron_interface_split"]),
     ("util/aeron_properties_util.c", &["aeron_http_retrieve"]),
 ];
 
@@ -41,6 +43,7 @@ const DRIVER: &[Guard] = &[
     (
         "aeron_driver_conductor.c",
         &[
+            "aeron_address_split",
             "aeron_broadcast_transmitter_transmit",
             "aeron_counters_manager_free",
             "aeron_driver_receiver_proxy_on_invalidate_image",
@@ -49,6 +52,7 @@ const DRIVER: &[Guard] = &[
     ),
     ("aeron_driver_context.c", &["aeron_config_parse_duration_ns"]),
     ("aeron_driver_receiver.c", &["aeron_publication_image_invalidate"]),
+    ("aeron_name_resolver.c", &["aeron_address_split"]),
     ("aeron_flow_control.c", &["aeron_parse_duration_ns"]),
     ("aeron_publication_image.c", &["aeron_parse_duration_ns", "memset"]),
     ("aeron_ipc_publication.c", &["memset"]),
@@ -76,7 +80,10 @@ const ARCHIVE: &[Guard] = &[
 
 /// Files that are compiled as a part of a file of the shim, and the calls that macros of that file rename.
 pub(crate) const INCLUDED: &[Guard] = &[
-    ("client/aeron_archive_replay_merge.c", &["aeron_image_poll"]),
+    (
+        "client/aeron_archive_replay_merge.c",
+        &["aeron_image_poll", "aeron_subscription_resolved_endpoint"],
+    ),
     (
         "client/aeron_archive_persistent_subscription.c",
         &[

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 
 use rusteron_client::{Aeron, Image};
 use rusteron_media_driver::{DriverContext, DriverInvoker};
-use rusteron_test_support::{ForgedCnc, await_some, context, udp_channel};
+use rusteron_test_support::{ForgedCnc, await_some, await_that, context, udp_channel};
 
 const TERM: i64 = 64 * 1024;
 /// The second and the third leave four bytes of a term to be cleaned, over IPC and over UDP.
@@ -170,4 +170,38 @@ fn long_reason_of_rejection_is_shortened() {
             (0..=MAX_LENGTH.min(reason.len())).rev().find(|&end| reason.is_char_boundary(end));
         assert_eq!(Some(received.as_str()), end.map(|end| &reason[..end]));
     }
+}
+
+/// Aeron copies a part of negative length, which is nearly all memory, into arrays on the stack. A
+/// client in Rust refuses such a channel before.
+#[test]
+fn address_with_misplaced_delimiters_is_refused() {
+    const ADD_PUBLICATION: (i32, usize) = (1, 24);
+    const ADD_SUBSCRIPTION: (i32, usize) = (4, 32);
+    let mut driver =
+        DriverInvoker::launch_embedded(DriverContext::new().expect("a context")).expect("a driver");
+    let forged = ForgedCnc::open(driver.aeron_dir());
+    let endpoint = udp_channel();
+    let interfaces = ["1/2:3", "localhost/24:0", "/[]", "[/]", "[::1]/3]", "%[]", "%[]/8"];
+    let channels = ["endpoint=%[]:40123", "endpoint=%[]", "control=%[]:40123|endpoint=127.0.0.1:1"]
+        .map(|address| format!("aeron:udp?{address}"))
+        .into_iter()
+        .chain(interfaces.map(|interface| format!("{endpoint}|interface={interface}")));
+    let mut sent = 0;
+    for channel in channels {
+        for (type_id, fixed_length) in [ADD_PUBLICATION, ADD_SUBSCRIPTION] {
+            let mut command = vec![0; fixed_length - 4];
+            command.extend((channel.len() as i32).to_ne_bytes());
+            command.extend(channel.as_bytes());
+            forged.command_record(8 + command.len() as i32, type_id, &command);
+            sent += 1;
+            await_that("the error", || {
+                driver.do_work().expect("work");
+                let errors = driver.cnc_file().expect("the CnC file").errors();
+                let refused = errors.iter().filter(|it| it.text.contains("host address invalid"));
+                refused.map(|error| error.observation_count).sum::<i32>() == sent
+            });
+        }
+    }
+    add_publication(&mut driver, 1);
 }

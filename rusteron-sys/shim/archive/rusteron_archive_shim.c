@@ -3,6 +3,7 @@
  * this one.
  */
 #define aeron_image_poll rusteron_image_poll
+#define aeron_subscription_resolved_endpoint rusteron_subscription_resolved_endpoint
 #include "client/aeron_archive_replay_merge.c"
 
 #include "aeron_client.h"

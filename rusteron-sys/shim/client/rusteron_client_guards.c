@@ -447,11 +447,70 @@ int rusteron_image_poll(
 }
 
 /*
+ * The driver writes the address into a counter's key, and with it a length, which any process can change. A replay merge
+ * names an array of AERON_CLIENT_MAX_LOCAL_ADDRESS_STR_LEN bytes as one of AERON_URI_MAX_LENGTH.
+ */
+int rusteron_subscription_resolved_endpoint(aeron_subscription_t *subscription, char *address, size_t address_len)
+{
+    return aeron_subscription_resolved_endpoint(
+        subscription, address, AERON_MIN(address_len, (size_t)AERON_CLIENT_MAX_LOCAL_ADDRESS_STR_LEN));
+}
+
+/*
+ * Aeron computes the length of the host from the places of the delimiters, whatever their order, and copies as many
+ * bytes as a negative length is as a size_t. The first of the characters is the only one if it begins the text.
+ */
+int rusteron_address_split(const char *address_str, aeron_parsed_address_t *parsed_address)
+{
+    if (NULL != address_str && '%' == *address_str)
+    {
+        AERON_SET_ERR(EINVAL, "host address invalid: %s", address_str);
+        return -1;
+    }
+    return aeron_address_split(address_str, parsed_address);
+}
+
+/* The same for interfaces, whose prefix has to be the last part. */
+int rusteron_interface_split(const char *interface_str, aeron_parsed_interface_t *parsed_interface)
+{
+    const char *prefix = NULL == interface_str ? NULL : strrchr(interface_str, '/');
+    if ((NULL != interface_str && '%' == *interface_str) || (NULL != prefix && NULL != strpbrk(prefix, ":]")))
+    {
+        AERON_SET_ERR(EINVAL, "host address invalid: %s", interface_str);
+        return -1;
+    }
+    return aeron_interface_split(interface_str, parsed_interface);
+}
+
+/*
+ * Returns whether C's arrays hold the parts of a URL, to which a server may have redirected. C takes what is between a
+ * slash and a later @ for a host of negative length, and sends more of a long request than its array has.
+ */
+static bool rusteron_fits_url(const char *url)
+{
+    static const char scheme[] = "http://";
+    if (0 != strncmp(url, scheme, sizeof(scheme) - 1))
+    {
+        return true;
+    }
+    const char *authority = url + sizeof(scheme) - 1;
+    const size_t authority_length = strcspn(authority, "/");
+    return authority_length < AERON_MAX_HOST_LENGTH &&
+        strlen(authority) < AERON_MAX_HTTP_PATH_AND_QUERY_LENGTH &&
+        NULL == strchr(authority + authority_length, '@');
+}
+
+/*
  * Properties of a server. For an empty line, Aeron reads in front of its buffer. For blanks without a name, Aeron
  * writes in front of its buffer. Blanks at the beginning of a line have no meaning, and neither has an empty line.
  */
 int rusteron_http_retrieve(aeron_http_response_t **response, const char *url, int64_t timeout_ns)
 {
+    if (!rusteron_fits_url(url))
+    {
+        AERON_SET_ERR(EINVAL, "URL %s is too long, or has an @ behind its host", url);
+        return -1;
+    }
     if (aeron_http_retrieve(response, url, timeout_ns) < 0)
     {
         return -1;

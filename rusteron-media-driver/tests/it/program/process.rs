@@ -240,6 +240,14 @@ fn threads_of_threading_modes() {
 
 /// The program's answer to `--print-config` with properties from a server.
 fn print_config_from_server(properties: &str) -> Output {
+    print_config_with_answer(&format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{properties}",
+        properties.len()
+    ))
+}
+
+/// The program's answer to `--print-config` with what a server answers.
+fn print_config_with_answer(answer: &str) -> Output {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/driver.properties", listener.local_addr().expect("an address"));
     std::thread::scope(|scope| {
@@ -250,12 +258,7 @@ fn print_config_from_server(properties: &str) -> Output {
             while request.read_line(&mut line).is_ok_and(|length| length > 2) {
                 line.clear();
             }
-            write!(
-                connection,
-                "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{properties}",
-                properties.len()
-            )
-            .expect("an answer");
+            connection.write_all(answer.as_bytes()).expect("an answer");
         });
         media_driver(MEDIA_DRIVER).arg("--print-config").arg(&url).output().expect("the program")
     })
@@ -275,6 +278,20 @@ fn properties_from_url_without_name() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(78), "{text}");
     assert!(text.contains("line 1 malformed"), "{text}");
+}
+
+/// Aeron copies the parts of a URL into arrays on the stack, and a server names the next URL.
+#[test]
+fn redirection_to_any_url_is_refused() {
+    let path = "p".repeat(511);
+    let host = "h".repeat(384);
+    for url in ["1/a@b", "1/@", "%[]:1/", &format!("1/{path}"), &host, &format!("{host}@1/")] {
+        let answer = format!("HTTP/1.1 302 Found\r\nLocation: http://{url}\r\n\r\n");
+        let output = print_config_with_answer(&answer);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(78), "{url}: {text}");
+        assert!(text.contains(url.trim_end_matches('/')), "{text}");
+    }
 }
 
 #[test]
