@@ -59,7 +59,8 @@ const ORDER: [&str; 30] = [
     "response-correlation-id",
 ];
 
-/// Parameters of the response channels of control sessions, unless the client's channel sets them.
+/// Parameters of the response channels of control sessions. A client's channel can set another MTU, shorter terms, and a
+/// sparse log buffer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResponseDefaults {
     /// In bytes.
@@ -204,7 +205,8 @@ impl<'a> Channel<'a> {
         format!("{stream_id}:{}{separator}{}", self.media, parameters.join("|"))
     }
 
-    /// Returns the channel of a control session's responses.
+    /// Returns the channel of a control session's responses. Its client need not be known yet, so its log buffer is not
+    /// larger than the server's setting, and sparse if that is.
     pub(crate) fn response(
         &self,
         defaults: ResponseDefaults,
@@ -219,8 +221,8 @@ impl<'a> Channel<'a> {
             (size("mtu", defaults.mtu)?, size("term-length", defaults.term_length)?);
         let mut derived = self.derive()?;
         check_term_length(term_length)?;
-        derived.set("term-length", format_size(term_length.into()));
-        derived.set("sparse", self.get("sparse").map_or(defaults.is_sparse, is_true));
+        derived.set("term-length", format_size(term_length.min(defaults.term_length).into()));
+        derived.set("sparse", defaults.is_sparse || self.get("sparse").is_some_and(is_true));
         check_mtu(mtu)?;
         derived.set("mtu", format_size(mtu.into()));
         if self.is_response() {
@@ -476,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn response_channel_has_clients_settings_or_defaults() {
+    fn response_channel_is_within_the_servers_settings() {
         let defaults = ResponseDefaults { mtu: 1408, term_length: 65536, is_sparse: true };
         let response = |text| parse(text).response(defaults, 77).map_err(|error| error.to_string());
         assert_eq!(
@@ -485,8 +487,18 @@ mod tests {
         );
         assert_eq!(
             response("aeron:ipc?sparse=no|term-length=131072|mtu=8k|alias=x"),
-            Ok("aeron:ipc?mtu=8k|term-length=128k|alias=x|sparse=false".to_owned())
+            Ok("aeron:ipc?mtu=8k|term-length=64k|alias=x|sparse=true".to_owned())
         );
+        let large = ResponseDefaults { mtu: 1408, term_length: 1 << 20, is_sparse: false };
+        for (text, expected) in [
+            ("aeron:ipc?term-length=128k", "aeron:ipc?mtu=1408|term-length=128k|sparse=false"),
+            (
+                "aeron:ipc?term-length=1g|sparse=true",
+                "aeron:ipc?mtu=1408|term-length=1m|sparse=true",
+            ),
+        ] {
+            assert_eq!(parse(text).response(large, 77), Ok(expected.to_owned()));
+        }
         assert_eq!(
             response("aeron:udp?control=a:1|control-mode=response|response-correlation-id=5"),
             Ok("aeron:udp?control=a:1|control-mode=response|mtu=1408|term-length=64k|sparse=true|\

@@ -28,7 +28,8 @@ use crate::network::{AgentOnThread, ConductorAgent, Started, start};
 /// [`do_work`](Self::do_work). A server can be moved between threads.
 ///
 /// With a [`file_sync_level`](ArchiveServerContext::file_sync_level) above 0, several recordings are synced at once, each
-/// on a thread of its own.
+/// on a thread of its own. The name of a host in a client's response channel is resolved on a thread that ends with the
+/// answer, of which there are at most 16.
 ///
 /// # End
 /// Dropping the server or [`close`](Self::close) ends recordings at the positions that they have, notes these in the

@@ -17,6 +17,7 @@
 //! | [`files`] | files that other processes use, too |
 //! | `mark_file` | mark files of archive and cluster, with the feature `mark-file` |
 //! | [`panic`](mod@panic) | panics of user code, caught |
+//! | [`printable`] | texts of others, made safe to print |
 //! | [`sbe`] | messages in SBE, made of tables |
 //! | [`scan`] | numbers, sizes and durations, as C reads and writes them |
 //! | [`settings`] | texts and ranges of settings, and the settings of contexts without C |
@@ -35,6 +36,7 @@ pub mod log_buffer;
 pub mod mark_file;
 mod nearest;
 pub mod panic;
+pub mod printable;
 mod properties;
 pub mod sbe;
 pub mod scan;

@@ -20,6 +20,7 @@ use crate::control::authentication::{Authenticator, Authorisation};
 use crate::control::request::{self, Command, Request, SessionRequest};
 use crate::control::responses::{Answer, Failure};
 use crate::control::session::{Connect, End, SessionSettings};
+use crate::control::strangers::Admission;
 use crate::mark_file::MarkFile;
 use crate::protocol::PROTOCOL_VERSION;
 use crate::protocol::error_code::ErrorCode;
@@ -97,7 +98,9 @@ impl Conductor {
         self.mark_file = Some(mark_file);
     }
 
-    /// Carries out a request, which came on an image.
+    /// Carries out a request, which came on an image. Returns whether it was accepted: if not, it has to come again,
+    /// because the client is not known, and others that are not known have all places.
+    #[must_use]
     pub(crate) fn on_request(
         &mut self,
         image: ImageId,
@@ -105,7 +108,7 @@ impl Conductor {
         message: &[u8],
         now: Clock,
         out: &mut dyn Outside,
-    ) {
+    ) -> bool {
         match request::decode(message) {
             Ok(Request::Connect {
                 correlation_id,
@@ -115,14 +118,19 @@ impl Conductor {
                 credentials,
                 client_info,
             }) => {
+                let admission = self.sessions.admission(image, source_identity, now);
+                if admission == Admission::None {
+                    return false;
+                }
                 let channel = Channel::parse(&response_channel)
                     .and_then(|channel| channel.response(self.settings.response, image));
                 let channel = match channel {
                     Ok(channel) => channel,
                     Err(error) => {
-                        return out.report(&format!(
+                        out.report_stranger(&format!(
                             "connect request with responseChannel={response_channel}: {error}"
                         ));
+                        return true;
                     }
                 };
                 let connect = Connect {
@@ -133,7 +141,21 @@ impl Conductor {
                     response_stream_id,
                     invalid_version: invalid_version(version),
                 };
-                self.connect(connect, credentials, client_info.into_owned(), now, out);
+                let session = connect.session;
+                out.order(Effect::AddResponsePublication {
+                    session,
+                    channel: connect.response_channel.clone(),
+                    stream_id: connect.response_stream_id,
+                    request_image: connect.request_image,
+                    client_info: client_info.into_owned(),
+                });
+                let authenticator = &mut *self.authenticator;
+                let told =
+                    catch(|| authenticator.on_connect_request(session, credentials, now.epoch_ms));
+                let control = self.sessions.add(connect, admission, source_identity, now);
+                if let Err(text) = told {
+                    control.end(End::Failed(format!("failed with exception: {text}")));
+                }
             }
             Ok(Request::ChallengeResponse { session, correlation_id, credentials }) => {
                 let authenticator = &mut *self.authenticator;
@@ -159,32 +181,9 @@ impl Conductor {
                 self.on_command(&request, message, image, source_identity, now, out);
             }
             Ok(Request::Unknown) => {}
-            Err(text) => out.report(&text),
+            Err(text) => out.report_stranger(&text),
         }
-    }
-
-    fn connect(
-        &mut self,
-        connect: Connect,
-        credentials: &[u8],
-        client_info: String,
-        now: Clock,
-        out: &mut dyn Outside,
-    ) {
-        let session = connect.session;
-        out.order(Effect::AddResponsePublication {
-            session,
-            channel: connect.response_channel.clone(),
-            stream_id: connect.response_stream_id,
-            request_image: connect.request_image,
-            client_info,
-        });
-        let authenticator = &mut *self.authenticator;
-        let told = catch(|| authenticator.on_connect_request(session, credentials, now.epoch_ms));
-        let control = self.sessions.add(connect, now);
-        if let Err(text) = told {
-            control.end(End::Failed(format!("failed with exception: {text}")));
-        }
+        true
     }
 
     /// Carries out a request of a session, if it may make it.
@@ -203,7 +202,7 @@ impl Conductor {
             if replay.token != -1 && is_response {
                 let token = replay.token;
                 let Some(session) = self.tokens.session(token, replay.recording, now) else {
-                    return out.report(&format!(
+                    return out.report_stranger(&format!(
                         "Unknown session or token timeout for replayToken={token}"
                     ));
                 };
@@ -220,7 +219,7 @@ impl Conductor {
 
         let session = *session;
         let Some(control) = self.sessions.get_mut(session) else {
-            return out.report(&format!(
+            return out.report_stranger(&format!(
                 "control request for unknown session: controlSessionId={session} \
                  templateId={template_id}"
             ));
@@ -232,7 +231,7 @@ impl Conductor {
             )
         };
         if control.request_image() != image {
-            return out.report(&unauthorised());
+            return out.report_stranger(&unauthorised());
         }
         if !control.activate() {
             return;
@@ -428,7 +427,9 @@ impl Conductor {
         work += self.on_recordings_turn(now, out);
         work += self.on_deletions_turn(now, out);
         work += self.on_replications_turn(now, out);
-        work + self.close_ended_sessions(out)
+        work += self.close_ended_sessions(out);
+        self.sessions.update_strangers(now);
+        work
     }
 
     fn close_ended_sessions(&mut self, out: &mut dyn Outside) -> usize {
@@ -442,7 +443,11 @@ impl Conductor {
                 out.report(&text);
             }
             if let Some(failure) = control.failure() {
-                out.report(&failure);
+                if control.is_known() {
+                    out.report(&failure);
+                } else {
+                    out.report_stranger(&failure);
+                }
             }
             let reject = match control.ended() {
                 Some(End::Failed(reason)) => Some(reason.clone()),

@@ -40,6 +40,9 @@ pub(crate) trait Outside: Responder + SourceLink {
     /// line then: operators can do nothing about it.
     fn record_mistake(&mut self, text: &str);
 
+    /// As [`report`](Self::report), for what anybody on the network can cause, as often as they like.
+    fn report_stranger(&mut self, text: &str);
+
     /// Takes an order, which is carried out after those before it. Outcomes come by the conductor's `on_…` methods.
     fn order(&mut self, effect: Effect);
 }

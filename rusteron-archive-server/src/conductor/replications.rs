@@ -32,6 +32,7 @@ pub(crate) struct ReplicationSettings {
     pub(crate) response_stream_id: i32,
     /// For a connection, and for each answer.
     pub(crate) message_timeout_ns: i64,
+    pub(crate) max_concurrent: usize,
 }
 
 #[derive(Debug)]
@@ -73,6 +74,11 @@ impl Conductor {
         out: &mut dyn Outside,
     ) -> Result<Answer, Failure> {
         let settings = self.settings.replication.clone();
+        let max = settings.max_concurrent;
+        if self.replications.by_id.len() >= max {
+            let text = format!("max concurrent replications reached at {max}");
+            return Err(Failure::generic(text));
+        }
         let is_tagged = request.channel_tag != NULL || request.subscription_tag != NULL;
         let has_live = !request.live_destination.is_empty();
         let or_setting = |text: &str, setting: &str, name: &str| match (text, setting) {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::conductor::effect::{Clock, ImageId, Outside, SessionId};
 use crate::control::responses::{Answer, SignalEvent};
-use crate::control::session::{Connect, ControlSession, SessionSettings};
+use crate::control::session::{Connect, ControlSession, End, SessionSettings};
+use crate::control::strangers::{Admission, Strangers};
 
 /// A request that is answered, and whose consequences are signalled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,13 +18,17 @@ pub(crate) struct Requester {
 #[derive(Debug)]
 pub(crate) struct Sessions {
     by_id: BTreeMap<SessionId, ControlSession>,
+    /// The places of sessions that are not authenticated.
+    strangers: Strangers,
     next_id: SessionId,
     settings: SessionSettings,
 }
 
 impl Sessions {
     pub(crate) fn new(first_id: SessionId, settings: SessionSettings) -> Self {
-        Self { by_id: BTreeMap::new(), next_id: first_id, settings }
+        let SessionSettings { connect_timeout_ns, max_unauthenticated, .. } = settings;
+        let strangers = Strangers::new(max_unauthenticated, connect_timeout_ns);
+        Self { by_id: BTreeMap::new(), strangers, next_id: first_id, settings }
     }
 
     pub(crate) fn next_id(&mut self) -> SessionId {
@@ -32,10 +37,39 @@ impl Sessions {
         id
     }
 
-    pub(crate) fn add(&mut self, connect: Connect, now: Clock) -> &mut ControlSession {
+    /// Decides whether a client that is not known may begin a session now.
+    pub(crate) fn admission(&self, image: ImageId, source_identity: &str, now: Clock) -> Admission {
+        self.strangers.admission(image, source_identity, now)
+    }
+
+    /// Adds a session that was admitted.
+    pub(crate) fn add(
+        &mut self,
+        connect: Connect,
+        admission: Admission,
+        source_identity: &str,
+        now: Clock,
+    ) -> &mut ControlSession {
+        if let Admission::InPlaceOf(other) = admission {
+            self.strangers.remove(other);
+            if let Some(session) = self.by_id.get_mut(&other) {
+                let max = self.settings.max_unauthenticated;
+                session.end(End::Failed(format!(
+                    "too many sessions are not authenticated: max_unauthenticated_sessions={max} \
+                     (AERON_ARCHIVE_MAX_UNAUTHENTICATED_SESSIONS)"
+                )));
+            }
+        }
         let id = connect.session;
+        self.strangers.add(id, connect.request_image, source_identity, now);
         let session = ControlSession::new(connect, self.settings, now);
         self.by_id.entry(id).or_insert(session)
+    }
+
+    /// Lets other clients have the places of those that are authenticated by now, or have ended.
+    pub(crate) fn update_strangers(&mut self, now: Clock) {
+        let Self { by_id, strangers, .. } = self;
+        strangers.update(now, |id| by_id.get(&id).map(ControlSession::is_known));
     }
 
     pub(crate) fn get_mut(&mut self, id: SessionId) -> Option<&mut ControlSession> {

@@ -69,6 +69,8 @@ const CASES: &[Case] = &[
     ("AERON_ARCHIVE_AUTHORISATION_SERVICE_SUPPLIER", Some("ALLOW_ALL"), ("DENY_ALL", "DENY_ALL"), &[("com.Mine", "must be ALLOW_ALL or DENY_ALL")]),
     ("AERON_ARCHIVE_MAX_CONCURRENT_RECORDINGS", Some("20"), ("0", "0"), COUNTS),
     ("AERON_ARCHIVE_MAX_CONCURRENT_REPLAYS", Some("20"), ("100", "100"), COUNTS),
+    ("AERON_ARCHIVE_MAX_CONCURRENT_REPLICATIONS", Some("20"), ("0", "0"), COUNTS),
+    ("AERON_ARCHIVE_MAX_UNAUTHENTICATED_SESSIONS", Some("64"), ("1", "1"), &[("0", "must be an integer from 1 to 2147483647")]),
     ("AERON_ARCHIVE_REPLAY_LINGER_TIMEOUT", Some("5s"), ("0", "0ns"), TIMES),
     ("AERON_ARCHIVE_RECORDING_EVENTS_ENABLED", Some("false"), ("true", "true"), FLAGS),
     ("AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL", None, ("aeron:udp?control-mode=dynamic", "aeron:udp?control-mode=dynamic"), &[("udp", "must begin with aeron:")]),

@@ -4,6 +4,7 @@ pub(crate) mod authentication;
 pub(crate) mod request;
 pub(crate) mod responses;
 pub(crate) mod session;
+pub(crate) mod strangers;
 mod waiting;
 
 /// A control session's id, as clients see it.

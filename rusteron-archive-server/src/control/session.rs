@@ -70,6 +70,8 @@ pub(crate) struct SessionSettings {
     pub(crate) connect_timeout_ns: i64,
     /// The time between pings.
     pub(crate) liveness_check_interval_ns: i64,
+    /// How many sessions may wait for their authentication.
+    pub(crate) max_unauthenticated: usize,
 }
 
 /// A connect request that could be understood.
@@ -94,6 +96,8 @@ pub(crate) struct ControlSession {
     /// What the authenticator has decided, and the client could not be told yet.
     decision: Authentication,
     encoded_principal: Vec<u8>,
+    /// The client is authenticated, or was before the session ended.
+    is_known: bool,
     resend_deadline_ns: i64,
     /// When the session ends unless a message can be sent before.
     activity_deadline_ns: Option<i64>,
@@ -114,6 +118,7 @@ impl ControlSession {
             end: None,
             decision: Authentication::Pending,
             encoded_principal: Vec::new(),
+            is_known: false,
             resend_deadline_ns: now.ns,
             activity_deadline_ns: Some(now.ns.saturating_add(settings.connect_timeout_ns)),
             ping_deadline_ns: now.ns.saturating_add(settings.liveness_check_interval_ns),
@@ -129,6 +134,11 @@ impl ControlSession {
 
     pub(crate) fn encoded_principal(&self) -> &[u8] {
         &self.encoded_principal
+    }
+
+    /// Returns whether the client is authenticated, or was before the session ended.
+    pub(crate) fn is_known(&self) -> bool {
+        self.is_known
     }
 
     /// Why the session has ended, if it has.
@@ -402,6 +412,7 @@ impl ControlSession {
             Authentication::Accept(principal) => {
                 if self.publish(&self.accepted(), responder) == Sending::Sent {
                     self.encoded_principal = principal;
+                    self.is_known = true;
                     self.activity_deadline_ns = None;
                     self.state = State::Authenticated;
                     self.resend_deadline_ns = now.ns.saturating_add(RESEND_INTERVAL_NS);

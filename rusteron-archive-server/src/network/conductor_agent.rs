@@ -83,6 +83,7 @@ impl ConductorAgent {
         if now.ns >= self.mark_file_due_ns {
             self.mark_file_due_ns = now.ns.saturating_add(MARK_FILE_INTERVAL_NS);
             self.mark_file.tick();
+            self.network.errors().report_unlogged();
         }
     }
 
@@ -100,7 +101,7 @@ impl ConductorAgent {
         let Self { requests, conductor, network, .. } = self;
         let polled = requests.poll(|image, message| {
             let source_identity = network.source_identity(image);
-            conductor.on_request(image, &source_identity, message, now, network);
+            conductor.on_request(image, &source_identity, message, now, network)
         });
         Ok(polled?)
     }

@@ -1,11 +1,12 @@
 //! Errors that no client is told of.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use rusteron_client::Counter;
+use rusteron_core::printable::Printable;
 
 use crate::mark_file::MarkFile;
 
@@ -13,6 +14,12 @@ use crate::mark_file::MarkFile;
 const MAX_LENGTH: usize = 8 * 1024;
 /// The least time between two lines of the log with the same text: a client can repeat a wrong request endlessly.
 const REPETITION_INTERVAL: Duration = Duration::from_secs(10);
+/// The most bytes of a text that a client has caused who is not authenticated.
+const MAX_LENGTH_OF_STRANGERS: usize = 512;
+/// The least time between two lines of the log that such clients cause.
+const INTERVAL_OF_STRANGERS: Duration = Duration::from_secs(1);
+/// The most bytes that such clients take of the mark file's error log, whose least length is 1 MiB.
+const RECORDED_OF_STRANGERS: usize = 256 * 1024;
 
 /// Where errors go: the log, the mark file's error log, and the counter of errors (type 101).
 #[derive(Debug)]
@@ -23,6 +30,9 @@ pub(crate) struct Errors {
     client_errors: Receiver<String>,
     /// The last line of the log, and its time.
     last_logged: RefCell<Option<(String, Instant)>>,
+    strangers: RefCell<Throttle>,
+    /// How many bytes clients that are not authenticated may still write to the mark file's error log.
+    left_for_strangers: Cell<usize>,
 }
 
 impl Errors {
@@ -31,7 +41,14 @@ impl Errors {
         mark_file: Arc<MarkFile>,
         client_errors: Receiver<String>,
     ) -> Self {
-        Self { counter, mark_file, client_errors, last_logged: RefCell::new(None) }
+        Self {
+            counter,
+            mark_file,
+            client_errors,
+            last_logged: RefCell::new(None),
+            strangers: RefCell::default(),
+            left_for_strangers: Cell::new(RECORDED_OF_STRANGERS),
+        }
     }
 
     /// Reports an error. Its text may have a part of a client's message.
@@ -42,7 +59,7 @@ impl Errors {
             .as_ref()
             .is_some_and(|(last, time)| last == text && time.elapsed() < REPETITION_INTERVAL);
         if !is_repeated {
-            log::warn!("{text}");
+            log::warn!("{}", Printable(text));
             *last = Some((text.to_owned(), Instant::now()));
         }
     }
@@ -51,6 +68,34 @@ impl Errors {
     /// calls it a warning.
     pub(crate) fn record_mistake(&self, text: &str) {
         _ = self.record(&format!("WARN - {text}"));
+    }
+
+    /// Reports an error that anybody on the network can cause, endlessly and with other words each time. All of them are
+    /// counted, and one in a second is logged.
+    pub(crate) fn report_stranger(&self, text: &str) {
+        let Some(unlogged) = self.strangers.borrow_mut().next(Instant::now()) else {
+            self.counter.increment_release();
+            return;
+        };
+        let text = cut(text, MAX_LENGTH_OF_STRANGERS);
+        let left = self.left_for_strangers.get();
+        self.left_for_strangers.set(left.saturating_sub(text.len()));
+        if left > 0 {
+            self.record(text);
+        } else {
+            self.counter.increment_release();
+        }
+        log::warn!("{}{}", Printable(text), Unlogged(unlogged));
+    }
+
+    /// Logs how many errors were not logged, once their second is over.
+    pub(crate) fn report_unlogged(&self) {
+        let mut strangers = self.strangers.borrow_mut();
+        if strangers.unlogged > 0 {
+            if let Some(unlogged) = strangers.next(Instant::now()) {
+                log::warn!("clients that are not authenticated{}", Unlogged(unlogged));
+            }
+        }
     }
 
     /// Reports what the Aeron client has handed to its error handler. The log does not get it if it `ends_server`: the
@@ -63,10 +108,62 @@ impl Errors {
 
     /// Counts an error, and records it for tools. Returns the text that is recorded.
     fn record<'a>(&self, text: &'a str) -> &'a str {
-        let end = (0..=text.len().min(MAX_LENGTH)).rev().find(|&end| text.is_char_boundary(end));
-        let text = &text[..end.unwrap_or_default()];
+        let text = cut(text, MAX_LENGTH);
         self.counter.increment_release();
         self.mark_file.record_error(text);
         text
+    }
+}
+
+/// Cuts a text between two characters.
+fn cut(text: &str, max_length: usize) -> &str {
+    let end = (0..=text.len().min(max_length)).rev().find(|&end| text.is_char_boundary(end));
+    &text[..end.unwrap_or_default()]
+}
+
+/// Lets one line pass in a second, and counts the others.
+#[derive(Debug, Default)]
+struct Throttle {
+    last: Option<Instant>,
+    unlogged: u64,
+}
+
+impl Throttle {
+    /// Returns the number of lines that did not pass since the last that did, or `None` if this one does not pass.
+    fn next(&mut self, now: Instant) -> Option<u64> {
+        let is_due = |last| now.saturating_duration_since(last) >= INTERVAL_OF_STRANGERS;
+        if self.last.is_none_or(is_due) {
+            self.last = Some(now);
+            return Some(std::mem::take(&mut self.unlogged));
+        }
+        self.unlogged += 1;
+        None
+    }
+}
+
+/// Displays how many lines did not pass, if any.
+struct Unlogged(u64);
+
+impl std::fmt::Display for Unlogged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            0 => Ok(()),
+            count => write!(f, ": {count} more errors that are not logged"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn throttle_passes_one_line_in_a_second() {
+        let (mut throttle, start) = (Throttle::default(), Instant::now());
+        let after = |ms| start + Duration::from_millis(ms);
+        let passed: Vec<_> = (0..5000).filter_map(|ms| throttle.next(after(ms))).collect();
+        assert_eq!(passed, [0, 999, 999, 999, 999]);
+        assert_eq!(Unlogged(999).to_string(), ": 999 more errors that are not logged");
+        assert_eq!(Unlogged(0).to_string(), "");
     }
 }

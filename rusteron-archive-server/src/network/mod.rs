@@ -10,6 +10,7 @@
 //! | `conductor_agent.rs` | a turn, and the end |
 //! | `network.rs`, `event.rs` | orders and outcomes |
 //! | `requests.rs`, `responses.rs` | the streams of control sessions |
+//! | `names.rs` | names of hosts that clients choose who are not authenticated |
 //! | `sources.rs`, `receivers.rs` | streams to and from other archives |
 //! | `adding.rs` | resources that are being added |
 //! | `duty_cycle.rs`, `errors.rs` | what operators see |
@@ -20,6 +21,7 @@ mod conductor_agent;
 mod duty_cycle;
 mod errors;
 mod event;
+mod names;
 mod network;
 mod receivers;
 mod requests;

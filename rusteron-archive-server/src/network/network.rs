@@ -14,6 +14,7 @@ use crate::conductor::effect::{
 };
 use crate::counters::{ArchiveCounters, RecordedStream};
 use crate::network::adding::{poll_all, refusal};
+use crate::network::names::{Names, has_own_resolver};
 use crate::network::requests::RequestImage;
 use crate::network::{Adding, Errors, Event, Receivers, Responses, Sources, responses};
 use crate::recorder::{RecorderCommand, RecorderEvent};
@@ -296,8 +297,10 @@ impl Network {
         );
         let counter = self.layouts.control_session(session, &client);
         self.counters.control_sessions.increment_release();
-        let publication = Adding::publication(channel, stream_id);
-        self.responses.add(session, publication, Adding::counter(counter));
+        let source = source_identity.to_owned();
+        let is_of_driver = has_own_resolver(&self.aeron);
+        let names = Names { channel, source, is_of_driver, answer: None };
+        self.responses.add(session, names, stream_id, Adding::counter(counter));
     }
 
     fn close_session(&mut self, session: SessionId, image: ImageId, reason: Option<String>) {
@@ -406,6 +409,10 @@ impl Outside for Network {
 
     fn record_mistake(&mut self, text: &str) {
         self.errors.record_mistake(text);
+    }
+
+    fn report_stranger(&mut self, text: &str) {
+        self.errors.report_stranger(text);
     }
 
     fn order(&mut self, effect: Effect) {

@@ -3,7 +3,7 @@
 use std::sync::mpsc::Sender;
 
 use rusteron_client::{
-    ErrorKind, Image, ImageInfo, PollError, Result, Subscription, UncheckedChannel,
+    Action, ErrorKind, Image, ImageInfo, PollError, Result, Subscription, UncheckedChannel,
 };
 
 use crate::conductor::effect::ImageId;
@@ -51,16 +51,20 @@ impl Requests {
         })
     }
 
-    /// Passes on requests that have arrived whole, each with the correlation id of its image. Returns the number of
+    /// Passes on requests that have arrived whole, each with the correlation id of its image. A request that the handler
+    /// does not accept comes again in the next turn; requests of other images pass meanwhile. Returns the number of
     /// fragments.
     pub(crate) fn poll(
         &mut self,
-        mut handler: impl FnMut(ImageId, &[u8]),
+        mut handler: impl FnMut(ImageId, &[u8]) -> bool,
     ) -> Result<usize, PollError> {
         let mut fragments = 0;
         for subscription in &mut self.subscriptions {
-            fragments += subscription.poll(
-                |message, header| handler(header.image_correlation_id(), message),
+            fragments += subscription.controlled_poll(
+                |message, header| match handler(header.image_correlation_id(), message) {
+                    true => Action::Continue,
+                    false => Action::Abort,
+                },
                 FRAGMENT_LIMIT,
             )?;
         }

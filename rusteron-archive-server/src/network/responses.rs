@@ -2,15 +2,17 @@
 
 use std::collections::HashMap;
 
-use rusteron_client::{Aeron, Counter, ExclusivePublication, OfferError, Result};
+use rusteron_client::{Aeron, Counter, Error, ExclusivePublication, OfferError};
 
 use crate::conductor::effect::{Sending, SessionId};
 use crate::network::Adding;
+use crate::network::names::{Lookups, Names};
 
 /// The publications of all sessions, each with its counter (type 113).
 #[derive(Debug, Default)]
 pub(crate) struct Responses {
     sessions: HashMap<SessionId, Session>,
+    lookups: Lookups,
 }
 
 #[derive(Debug)]
@@ -28,7 +30,10 @@ struct AddedSession {
 
 #[derive(Debug)]
 struct AddingSession {
-    adding_publication: Adding<ExclusivePublication>,
+    names: Names,
+    stream_id: i32,
+    /// Once the names are resolved.
+    adding_publication: Option<Adding<ExclusivePublication>>,
     publication: Option<ExclusivePublication>,
     adding_counter: Adding<Counter>,
     counter: Option<Counter>,
@@ -39,11 +44,18 @@ impl Responses {
     pub(crate) fn add(
         &mut self,
         session: SessionId,
-        adding_publication: Adding<ExclusivePublication>,
+        names: Names,
+        stream_id: i32,
         adding_counter: Adding<Counter>,
     ) {
-        let (publication, counter) = (None, None);
-        let adding = AddingSession { adding_publication, publication, adding_counter, counter };
+        let adding = AddingSession {
+            names,
+            stream_id,
+            adding_publication: None,
+            publication: None,
+            adding_counter,
+            counter: None,
+        };
         self.sessions.insert(session, Session::Adding(Box::new(adding)));
     }
 
@@ -56,7 +68,7 @@ impl Responses {
         let mut failed = Vec::new();
         for (&id, session) in &mut self.sessions {
             let Session::Adding(adding) = session else { continue };
-            match adding.poll(aeron) {
+            match adding.poll(aeron, &mut self.lookups) {
                 Ok(None) => {}
                 Ok(Some((publication, counter))) => {
                     counter.set_reference_id(publication.registration_id());
@@ -67,7 +79,7 @@ impl Responses {
                 }
                 Err(error) => {
                     failed.push(id);
-                    on_added(id, Err(error.to_string()));
+                    on_added(id, Err(error));
                 }
             }
         }
@@ -110,12 +122,25 @@ impl Responses {
 
 impl AddingSession {
     /// Returns both once both are there.
-    fn poll(&mut self, aeron: &Aeron) -> Result<Option<(ExclusivePublication, Counter)>> {
-        if self.publication.is_none() {
-            self.publication = self.adding_publication.poll(aeron)?;
+    fn poll(
+        &mut self,
+        aeron: &Aeron,
+        lookups: &mut Lookups,
+    ) -> Result<Option<(ExclusivePublication, Counter)>, String> {
+        let text = |error: Error| error.to_string();
+        match &mut self.adding_publication {
+            None => {
+                let channel = self.names.poll(lookups)?;
+                self.adding_publication =
+                    channel.map(|channel| Adding::publication(channel, self.stream_id));
+            }
+            Some(adding) if self.publication.is_none() => {
+                self.publication = adding.poll(aeron).map_err(text)?;
+            }
+            Some(_) => {}
         }
         if self.counter.is_none() {
-            self.counter = self.adding_counter.poll(aeron)?;
+            self.counter = self.adding_counter.poll(aeron).map_err(text)?;
         }
         match (self.publication.take(), self.counter.take()) {
             (Some(publication), Some(counter)) => Ok(Some((publication, counter))),

@@ -334,6 +334,7 @@ fn conductor_settings(settings: &ArchiveServerContext, archive_id: i64) -> Condu
         session: SessionSettings {
             connect_timeout_ns: nanos(settings.connect_timeout()),
             liveness_check_interval_ns: nanos(settings.session_liveness_check_interval()),
+            max_unauthenticated: count(settings.max_unauthenticated_sessions()),
         },
         first_session_id: (random & 0x7fff_ffff) as i64,
         response: ResponseDefaults {
@@ -353,6 +354,7 @@ fn conductor_settings(settings: &ArchiveServerContext, archive_id: i64) -> Condu
             response_channel: source_response_channel(settings),
             response_stream_id: settings.control_response_stream_id(),
             message_timeout_ns: nanos(settings.message_timeout()),
+            max_concurrent: count(settings.max_concurrent_replications()),
         },
     }
 }

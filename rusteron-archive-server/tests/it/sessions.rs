@@ -126,6 +126,52 @@ fn long_listing_is_complete() {
     assert_eq!(listed, 100);
 }
 
+/// A request whose answers nobody reads.
+fn connect_request(response_channel: &str) -> Vec<u8> {
+    let mut block = 1_i64.to_le_bytes().to_vec();
+    block.extend(4711_i32.to_le_bytes());
+    block.extend((1_i32 << 16 | 12 << 8).to_le_bytes());
+    Message::new(AUTH_CONNECT, block, &[response_channel.as_bytes(), b"", b"a test"]).encode()
+}
+
+#[test]
+fn strangers_leave_log_buffers_to_others() {
+    const MAX_UNAUTHENTICATED_SESSIONS: usize = 64;
+    let fixture = Fixture::launch();
+    let aeron = fixture.aeron();
+    let mut publication = aeron.add_exclusive_publication("aeron:ipc", 10).expect("added");
+    let request = connect_request("aeron:ipc?term-length=1m|sparse=false");
+    for _ in 0..MAX_UNAUTHENTICATED_SESSIONS {
+        offer(&mut publication, &request);
+    }
+    // The server does not read on, which holds up the publisher.
+    while publication.offer(&request).is_ok() {}
+    let sessions = || counters(&aeron, SESSION).len();
+    await_that("all sessions", || sessions() == MAX_UNAUTHENTICATED_SESSIONS);
+    let dir = fixture.driver.aeron_dir().join("publications");
+    for entry in std::fs::read_dir(dir).expect("a directory") {
+        let length = entry.and_then(|entry| entry.metadata()).expect("a file").len();
+        assert!(length < 1 << 20, "a log buffer of {length} bytes");
+    }
+    // In place of one of them.
+    let archive = fixture.connect();
+    assert!(sessions() <= MAX_UNAUTHENTICATED_SESSIONS);
+    assert_eq!(archive.archive_id(), Some(fixture.server().archive_id()));
+}
+
+#[test]
+fn driver_gets_addresses_of_strangers() {
+    let fixture = Fixture::launch();
+    let aeron = fixture.aeron();
+    let mut publication = aeron.add_exclusive_publication("aeron:ipc", 10).expect("added");
+    // The system's resolver knows this name, and Rust does not take it for an address.
+    offer(&mut publication, &connect_request("aeron:udp?endpoint=127.1:40123"));
+    await_that("the publication of responses", || {
+        let channel = "aeron:udp?endpoint=127.0.0.1:40123|";
+        aeron.counters_reader().iter().any(|counter| counter.label.contains(channel))
+    });
+}
+
 #[test]
 fn client_that_does_not_read_is_rejected() {
     let fixture = Fixture::launch_with(|context| {
@@ -140,11 +186,7 @@ fn client_that_does_not_read_is_rejected() {
         .expect("a handler");
     let aeron = Aeron::connect(context).expect("a client");
     let mut publication = aeron.add_exclusive_publication("aeron:ipc", 10).expect("added");
-    let mut block = 1_i64.to_le_bytes().to_vec();
-    block.extend(4711_i32.to_le_bytes());
-    block.extend((1_i32 << 16 | 12 << 8).to_le_bytes());
-    let request = Message::new(AUTH_CONNECT, block, &[b"aeron:ipc", b"", b"a test"]);
-    offer(&mut publication, &request.encode());
+    offer(&mut publication, &connect_request("aeron:ipc"));
     let reason = await_some("the rejection", || reasons.try_recv().ok());
     assert_eq!(reason, "failed to establish initial connection: state=CONNECTING");
 }

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write as _};
 
 use log::{LevelFilter, Log, Metadata, Record};
+use rusteron_core::printable::Printable;
 use rusteron_core::{Error, ErrorKind, Result};
 
 /// Prints text to standard output.
@@ -12,9 +13,9 @@ pub fn print(text: impl Display) {
     let _ = write!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// Prints a line to standard error.
+/// Prints a line to standard error. Parts of it may come from other processes, so control characters are escaped.
 pub fn print_error(program: &str, what: impl Display) {
-    let _ = writeln!(io::stderr(), "{program}: {what}");
+    let _ = writeln!(io::stderr(), "{program}: {}", Printable(what));
 }
 
 /// Writes a line of a file of properties, or a comment if the setting is not set and has no default.

@@ -153,10 +153,12 @@ class ArchiveServerSettings(TypedDict, total=False):
     control_mtu_length: int
     connect_timeout: Seconds
     session_liveness_check_interval: Seconds
+    max_unauthenticated_sessions: int
     authenticator_supplier: str
     authorisation_service_supplier: str
     max_concurrent_recordings: int
     max_concurrent_replays: int
+    max_concurrent_replications: int
     replay_linger_timeout: Seconds
     recording_events_enabled: bool
     recording_events_channel: str

@@ -30,6 +30,8 @@ pub(super) const CONNECT: i64 = 1;
 pub(super) const FIRST_SESSION: SessionId = 500;
 pub(super) const TERM_LENGTH: i32 = 64 * 1024;
 pub(super) const CONNECT_TIMEOUT_MS: i64 = 5000;
+pub(super) const MAX_UNAUTHENTICATED: usize = 8;
+pub(super) const MAX_CONCURRENT_REPLICATIONS: usize = 4;
 pub(super) const MESSAGE_TIMEOUT_MS: i64 = 10_000;
 
 /// What happens outside of the conductor, as the test wants it.
@@ -125,6 +127,10 @@ impl Outside for FakeOutside {
 
     fn record_mistake(&mut self, text: &str) {
         self.mistakes.push(text.to_owned());
+    }
+
+    fn report_stranger(&mut self, text: &str) {
+        self.report(text);
     }
 
     fn order(&mut self, effect: Effect) {
@@ -276,6 +282,7 @@ pub(super) fn settings() -> ConductorSettings {
         session: SessionSettings {
             connect_timeout_ns: CONNECT_TIMEOUT_MS * 1_000_000,
             liveness_check_interval_ns: 1_000_000_000,
+            max_unauthenticated: MAX_UNAUTHENTICATED,
         },
         first_session_id: FIRST_SESSION,
         response: ResponseDefaults { mtu: 1408, term_length: TERM_LENGTH, is_sparse: true },
@@ -291,6 +298,7 @@ pub(super) fn settings() -> ConductorSettings {
             response_channel: "aeron:udp?endpoint=copy:0".to_owned(),
             response_stream_id: 20,
             message_timeout_ns: MESSAGE_TIMEOUT_MS * 1_000_000,
+            max_concurrent: MAX_CONCURRENT_REPLICATIONS,
         },
     }
 }
@@ -406,7 +414,12 @@ impl Harness {
     }
 
     pub(super) fn send_on(&mut self, image: i64, message: &[u8]) {
-        self.conductor.on_request(image, "client:1", message, self.now, &mut self.out);
+        assert!(self.offer_on(image, "client:1", message), "no place for a session");
+    }
+
+    /// Returns whether the message was accepted.
+    pub(super) fn offer_on(&mut self, image: i64, source: &str, message: &[u8]) -> bool {
+        self.conductor.on_request(image, source, message, self.now, &mut self.out)
     }
 
     pub(super) fn tick(&mut self) -> usize {

@@ -126,7 +126,7 @@ fn step(harness: &mut Harness, input: &mut Input<'_>) {
         0..8 => {
             let image = input.choose(&[IMAGES[0], IMAGES[0], IMAGES[1]]);
             let message = input.request();
-            harness.send_on(image, &message);
+            harness.offer_on(image, "hostile:1", &message);
         }
         8 => {
             let length = input.byte();

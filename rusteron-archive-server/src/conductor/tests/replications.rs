@@ -2,7 +2,9 @@
 
 use std::mem;
 
-use super::harness::{Harness, IMAGE, MESSAGE_TIMEOUT_MS, TERM_LENGTH, image, request};
+use super::harness::{
+    Harness, IMAGE, MAX_CONCURRENT_REPLICATIONS, MESSAGE_TIMEOUT_MS, TERM_LENGTH, image, request,
+};
 use super::source::{ID, LIVE, Peer, SOURCE, USUAL, Wanted, replicate, replicated, stop};
 use crate::conductor::effect::{ImageDetails, Sending};
 use crate::protocol::messages::{ReplayRequest, TaggedReplicateRequest};
@@ -555,4 +557,21 @@ fn other_requests_of_the_session_do_not_wait() {
     harness.register();
     assert_eq!(harness.sent().len(), 2);
     peer.run(&mut harness);
+}
+
+#[test]
+fn concurrent_replications_are_limited() {
+    let mut harness = Harness::connected();
+    for _ in 0..=MAX_CONCURRENT_REPLICATIONS {
+        replicate(&mut harness, USUAL);
+    }
+    let text = "6: error 0: max concurrent replications reached at 4";
+    let answers = harness.sent();
+    assert_eq!(answers.iter().filter(|answer| *answer == text).count(), 1, "{answers:?}");
+    assert_eq!(answers.last().map(String::as_str), Some(text));
+    stop(&mut harness, ID);
+    harness.tick();
+    harness.sent();
+    replicate(&mut harness, USUAL);
+    assert_eq!(harness.sent(), [format!("6: ok {}", ID + 4)]);
 }

@@ -1,7 +1,8 @@
 //! Sessions: connecting, authentication, authorisation, ends.
 
 use super::harness::{
-    CONNECT, CONNECT_TIMEOUT_MS, FIRST_SESSION, Harness, IMAGE, connect_request, settings,
+    CONNECT, CONNECT_TIMEOUT_MS, FIRST_SESSION, Harness, IMAGE, MAX_UNAUTHENTICATED,
+    connect_request, settings,
 };
 use crate::conductor::effect::Sending;
 use crate::control::authentication::{
@@ -441,4 +442,51 @@ fn closing_ends_all_sessions() {
     assert!(harness.is_idle());
     harness.conductor.close_sessions(&mut harness.out);
     assert_eq!(harness.orders(), [format!("close session {FIRST_SESSION} image={IMAGE}")]);
+}
+
+/// Requests a session, and returns whether it has begun.
+fn request_session(harness: &mut Harness, image: i64, source: &str) -> bool {
+    let request = connect_request(PROTOCOL_VERSION, "aeron:udp?endpoint=client:1");
+    harness.offer_on(image, source, &request)
+}
+
+#[test]
+fn strangers_have_a_limited_number_of_sessions() {
+    let mut harness = Harness::new();
+    let begun = (0..1000).filter(|_| request_session(&mut harness, 9, "other:1")).count();
+    assert_eq!((begun, harness.orders().len()), (MAX_UNAUTHENTICATED, MAX_UNAUTHENTICATED));
+    // They end by themselves, and their log buffers linger: the next ones begin after the connect timeout.
+    harness.conductor.on_request_image_unavailable(9);
+    harness.tick();
+    assert!(!request_session(&mut harness, 9, "other:1"));
+    harness.tick_after(CONNECT_TIMEOUT_MS);
+    assert!(request_session(&mut harness, 9, "other:1"));
+}
+
+#[test]
+fn known_sessions_leave_their_places() {
+    let mut harness = Harness::new();
+    for _ in 0..3 * MAX_UNAUTHENTICATED {
+        harness.connect();
+    }
+    assert!(harness.errors().is_empty());
+}
+
+#[test]
+fn stranger_gets_the_place_of_a_greedy_host() {
+    let mut harness = Harness::new();
+    for _ in 0..MAX_UNAUTHENTICATED {
+        assert!(request_session(&mut harness, 9, "other:1"));
+    }
+    assert!(!request_session(&mut harness, IMAGE, "client:1"));
+    harness.tick_after(1000);
+    harness.clear();
+    assert!(request_session(&mut harness, IMAGE, "client:1"));
+    harness.tick();
+    let reason = "too many sessions are not authenticated: max_unauthenticated_sessions=8 \
+                  (AERON_ARCHIVE_MAX_UNAUTHENTICATED_SESSIONS)";
+    let orders = harness.orders();
+    assert_eq!(orders[1], format!("close session {FIRST_SESSION} image=9: {reason}"));
+    assert_eq!(orders.len(), 2);
+    assert!(!request_session(&mut harness, 9, "other:1"));
 }
