@@ -258,7 +258,10 @@ impl Catalog {
                 Place::Source => [&source, &destination],
                 _ => [&destination, &source],
             };
-            let failed = |error| format!("failed to rename {old} to {new}: {error}");
+            let failed = |error| {
+                let [old, new] = [old, new].map(|name| storage.path(name));
+                format!("failed to rename {old} to {new}: {error}")
+            };
             if place(storage, &source, &destination).map_err(failed)? == from {
                 storage.rename(old, new).map_err(failed)?;
             }

@@ -173,7 +173,8 @@ impl Conductor {
         if let Some(SegmentFile { name, .. }) = deletion.files.pop_front() {
             if let Err(error) = remove(&*self.storage, &name) {
                 // The others can be deleted all the same.
-                let text = format!("unable to delete segment file: {name}: {error}");
+                let path = self.storage.path(&name);
+                let text = format!("unable to delete segment file: {path}: {error}");
                 out.report(&text);
                 self.sessions.respond(requester, &Answer::Error(Failure::generic(text)), now, out);
             }

@@ -67,16 +67,18 @@ impl Conductor {
             let length = self.storage.length(name);
             length
                 .map(|length| length.is_some())
-                .map_err(|error| Failure::generic(format!("{name}: {error}")))
+                .map_err(|error| Failure::generic(format!("{}: {error}", self.storage.path(name))))
         };
         let mut count = 0;
         for base in migration.bases(source) {
             let (from, to) = (source.name(base), destination.name(base));
             if !has(&from)? {
-                return Err(Failure::generic(format!("missing src segment file {from}")));
+                let text = format!("missing src segment file {}", self.storage.path(&from));
+                return Err(Failure::generic(text));
             }
             if has(&to)? {
-                return Err(Failure::generic(format!("preexisting dst segment file {to}")));
+                let text = format!("preexisting dst segment file {}", self.storage.path(&to));
+                return Err(Failure::generic(text));
             }
             count += 1;
         }

@@ -172,7 +172,10 @@ impl Conductor {
                     }
                 }
                 Ok(None) => break,
-                Err(fault) => failure = Some(attach_failure(&geometry, base, fault)),
+                Err(fault) => {
+                    let path = self.storage.path(&geometry.name(base));
+                    failure = Some(attach_failure(&geometry, base, &path, fault));
+                }
             }
         }
         if count > 0 {
@@ -250,13 +253,12 @@ fn segments_between(geometry: &Geometry, first: i64, end: i64) -> i64 {
 }
 
 /// Says in Java's words why a file cannot be attached.
-fn attach_failure(geometry: &Geometry, base: i64, fault: StartFault) -> Failure {
-    let name = geometry.name(base);
+fn attach_failure(geometry: &Geometry, base: i64, path: &str, fault: StartFault) -> Failure {
     Failure::generic(match fault {
         StartFault::Length(length) => {
             format!("fileLength={length} not equal to segmentLength={}", geometry.segment_length)
         }
-        StartFault::NoFrame => format!("fragment not found in first term of segment {name}"),
+        StartFault::NoFrame => format!("fragment not found in first term of segment {path}"),
         StartFault::Frame(FrameFault::TermId(found)) => {
             let expected = geometry.term_id(base);
             format!("term id does not match: actual={found} expected={expected}")
@@ -264,7 +266,7 @@ fn attach_failure(geometry: &Geometry, base: i64, fault: StartFault) -> Failure 
         StartFault::Frame(FrameFault::StreamId(found)) => {
             format!("stream id does not match: actual={found} expected={}", geometry.stream_id)
         }
-        StartFault::Frame(fault) => format!("{name}: {fault}"),
-        StartFault::Io(error) => format!("read failed on {name}: {error}"),
+        StartFault::Frame(fault) => format!("{path}: {fault}"),
+        StartFault::Io(error) => format!("read failed on {path}: {error}"),
     })
 }

@@ -35,6 +35,11 @@ impl BlockWriter {
         &self.totals
     }
 
+    /// Returns the path of a file, for errors.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.storage.path(name)
+    }
+
     /// Makes a segment file, which must not exist.
     pub(crate) fn create(&self, name: &str, length: u64) -> io::Result<Box<dyn StorageFile>> {
         let file = self.storage.create(name, length)?;

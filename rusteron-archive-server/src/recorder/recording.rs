@@ -190,7 +190,7 @@ impl Recording {
         let name = self.segment_name();
         writer.create(&name, self.segment_length() as u64).map_err(|error| {
             if error.kind() == io::ErrorKind::AlreadyExists {
-                Failure::generic(format!("segment file already exists: {name}"))
+                Failure::generic(format!("segment file already exists: {}", writer.path(&name)))
             } else {
                 self.failed(writer, &error, 0)
             }

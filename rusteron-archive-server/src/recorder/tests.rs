@@ -315,7 +315,7 @@ fn file_in_the_way_of_a_roll_over_is_an_error() {
     let mut source = StreamSource::new(stream);
     record(&mut recording, &mut source, &mut writer(&storage, SyncLevel::None));
     let failure = recording.failure().unwrap();
-    assert_eq!(failure.text, "segment file already exists: 3-65536.rec");
+    assert_eq!(failure.text, "segment file already exists: dir/3-65536.rec");
     // The last block of the full segment is not announced: its recording would end in no file.
     assert!(recording.position() < i64::from(TERM));
     assert_eq!(storage.content("3-65536.rec").unwrap().len(), 5);
@@ -332,7 +332,7 @@ fn new_recording_leaves_an_existing_segment_alone() {
     let mut source = StreamSource::new(stream);
     record(&mut recording, &mut source, &mut writer(&storage, SyncLevel::None));
     let failure = recording.failure().expect("a failure");
-    assert_eq!(failure.text, "segment file already exists: 3-0.rec");
+    assert_eq!(failure.text, "segment file already exists: dir/3-0.rec");
     assert_eq!(storage.content("3-0.rec"), recorded);
 }
 

@@ -330,6 +330,10 @@ fn pages_of(offset: u64, length: usize) -> impl Iterator<Item = (u64, Range<usiz
 }
 
 impl Storage for FaultyStorage {
+    fn path(&self, name: &str) -> String {
+        format!("dir/{name}")
+    }
+
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
         let state = self.state();
         state.check_running()?;

@@ -42,6 +42,10 @@ impl Directory {
 }
 
 impl Storage for Directory {
+    fn path(&self, name: &str) -> String {
+        self.path.join(name).display().to_string()
+    }
+
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
         let file =
             OpenOptions::new().read(true).write(!self.is_read_only).open(self.path.join(name))?;

@@ -16,6 +16,9 @@ pub(crate) const PAGE_LENGTH: usize = 4096;
 
 /// A directory of files. Names are plain file names.
 pub(crate) trait Storage: Send + Sync + fmt::Debug {
+    /// Returns the path of a file, which errors have where those of Java's archive do.
+    fn path(&self, name: &str) -> String;
+
     /// Opens an existing file for reading and writing.
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>>;
 

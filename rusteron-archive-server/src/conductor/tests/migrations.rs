@@ -77,11 +77,11 @@ fn wrong_migrations_change_nothing() {
         ),
     );
     add_segment(&harness.storage, 1, SEGMENT);
-    let text = "7: error 0: preexisting dst segment file 1-131072.rec";
+    let text = "7: error 0: preexisting dst segment file dir/1-131072.rec";
     assert_eq!(outcome(&mut harness, migrate(0, 1)), [text]);
     harness.storage.remove("1-131072.rec").expect("a segment");
     harness.storage.remove("0-131072.rec").expect("a segment");
-    let text = "7: error 0: missing src segment file 0-131072.rec";
+    let text = "7: error 0: missing src segment file dir/0-131072.rec";
     assert_eq!(outcome(&mut harness, migrate(0, 1)), [text]);
     // Not at the start of a segment.
     harness.conductor.catalog.set_stop_position(0, SEGMENT + 64).expect("an edit");

@@ -363,7 +363,7 @@ fn wrong_files_are_not_attached() {
     let text = "7: error 0: term id does not match: actual=10 expected=9";
     assert_eq!(outcome(&mut harness, attach(0)), [text]);
     file.set_length(0).and_then(|()| file.set_length(SEGMENT as u64)).expect("a cut");
-    let text = "7: error 0: fragment not found in first term of segment 0-131072.rec";
+    let text = "7: error 0: fragment not found in first term of segment dir/0-131072.rec";
     assert_eq!(outcome(&mut harness, attach(0)), [text]);
     // The recording's first frame may lie within a segment.
     write(&harness, "0-131072.rec", &header(SEGMENT + 4096, STREAM), 4096);
@@ -417,7 +417,7 @@ fn file_that_cannot_be_deleted_is_reported() {
     harness.storage.fail_after(1, std::io::ErrorKind::PermissionDenied);
     harness.clear();
     while harness.tick() > 0 {}
-    let text = "unable to delete segment file: 0-131072.rec: permission denied";
+    let text = "unable to delete segment file: dir/0-131072.rec: permission denied";
     assert_eq!(harness.sent(), [format!("7: error 0: {text}"), DELETED.to_owned()]);
     assert_eq!(harness.errors(), [text]);
     assert_eq!(names(&harness), ["0-131072.rec"]);
