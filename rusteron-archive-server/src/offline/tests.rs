@@ -27,17 +27,21 @@ const NEW: NewRecording<'static> = NewRecording {
 };
 const END: i64 = 128 + 1024;
 
-/// Three recordings of two frames, with checksums. The last one is active.
-fn three_recordings(checksum: Checksum) -> FaultyStorage {
-    let storage = FaultyStorage::default();
-    let settings = CatalogSettings {
+fn settings(checksum: Option<Checksum>) -> CatalogSettings {
+    CatalogSettings {
         capacity: 4096,
         sync_level: SyncLevel::None,
         file_sync_level: SyncLevel::None,
-        checksum: Some(checksum),
+        checksum,
         now_ms: 9,
         positions: HashMap::new(),
-    };
+    }
+}
+
+/// Three recordings of two frames, with checksums. The last one is active.
+fn three_recordings(checksum: Checksum) -> FaultyStorage {
+    let storage = FaultyStorage::default();
+    let settings = settings(Some(checksum));
     let mut catalog = Catalog::open(Arc::new(storage.clone()), &settings).expect("a catalog");
     for id in 0..3 {
         assert_eq!(catalog.add(NEW, 1).expect("a recording"), id);
@@ -84,6 +88,46 @@ fn repaired_end_keeps_the_checksum_right() {
         let other = [Checksum::Crc32, Checksum::Crc32c].into_iter().find(|it| *it != checksum);
         let wrong = files.verify(&files.recordings()[0], &options(other.expect("another")));
         assert!(wrong.findings[0].text.starts_with("catalog checksum="), "{wrong:?}");
+    }
+}
+
+/// Purges, truncations, detached and migrated segments leave such recordings.
+#[test]
+fn end_of_a_segment_needs_no_file_behind_it() {
+    let segment = 64 << 10;
+    for (start, stop, bases, is_valid) in [
+        (0, segment, &[0][..], true),
+        (0, segment, &[0, segment], true),
+        (segment, 2 * segment, &[segment], true),
+        (0, 0, &[], true),
+        (segment, segment, &[], true),
+        // Detached, and nothing is left.
+        (segment, segment, &[0], true),
+        (2 * segment, 2 * segment, &[0], true),
+        (0, segment + 96, &[0], false),
+        (segment, segment + 96, &[0], false),
+    ] {
+        let storage = FaultyStorage::default();
+        let mut catalog = Catalog::open(Arc::new(storage.clone()), &settings(None)).expect("it");
+        let new = NewRecording { start_position: start, ..NEW };
+        let id = catalog.add(new, 1).expect("a recording");
+        catalog.set_stopped(id, stop, 5).expect("an end");
+        for &base in bases {
+            let term_id = 7 + (base / segment) as i32;
+            let mut file =
+                storage.create(&format!("{id}-{base}.rec"), segment as u64).expect("a file");
+            if base < stop {
+                let padding = sample::padding(segment as usize, term_id, 0);
+                file.write_all_at(&padding, 0).expect("a write");
+            }
+        }
+        let (mut editor, _dir) = editor(&storage).expect("an editor");
+        let mut options = VerifyOptions::default();
+        options.all_segments = true;
+        let verified = editor.files().verify(editor.files().recording(id).expect("it"), &options);
+        assert_eq!(verified.findings.is_empty(), is_valid, "{verified:?}");
+        let repair = editor.repair(&verified).expect("a repair");
+        assert_eq!(repair == Repair::default(), is_valid, "{bases:?}: {repair:?}");
     }
 }
 

@@ -112,9 +112,11 @@ impl Verification {
         }
         let geometry = entry.descriptor.geometry();
         let bases = files.bases(entry.recording_id);
-        if let Some(&last) = bases.last() {
+        // A truncation at the end of a segment leaves no file behind it, and an empty recording needs none.
+        let needed = entry.stop_position.filter(|&stop| stop > entry.start_position);
+        if let (Some(stop), Some(&last)) = (needed, bases.last()) {
             let end = last.saturating_add(i64::from(geometry.segment_length) - 1);
-            if entry.start_position.max(entry.stop_position.unwrap_or(0)) > end {
+            if stop - 1 > end {
                 let text =
                     format!("start or stop position is behind the last segment's end, {end}");
                 return self.find(Some(geometry.name(last)), None, text, true);
