@@ -2,22 +2,26 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use rusteron_client::{Aeron, CounterState, OfferError, Position};
+use rusteron_client::{Aeron, CounterState, OfferError, Position, StreamPositions};
 use rusteron_core::log_buffer::{FRAME_ALIGNMENT, HEADER_LENGTH, align};
 
 use crate::conductor::effect::{Failure, RegistrationId, ReplayLimit, StartReplay};
 use crate::protocol::error_code::ErrorCode;
 use crate::replayer::{BlockReader, BlockSink};
 use crate::segment::Geometry;
-use crate::segment::block::{BlockCheck, BlockFault, CheckedBlock};
+use crate::segment::block::{BlockCheck, CheckedBlock};
 use crate::segment::frame::{FrameCheck, FrameFault};
 use crate::storage::StorageFile;
 
 /// The most bytes of a read, below the setting's default: what is read is still in the processor's cache when its frames
 /// are checked and received.
 const MAX_BLOCK_LENGTH: usize = 256 << 10;
+
+/// How long a failed replay waits for its subscribers, which lose what they have not received when its publication is
+/// revoked: as long as drivers keep closed publications by default.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The counters that bound replays.
 pub(crate) trait LimitCounters {
@@ -27,6 +31,9 @@ pub(crate) trait LimitCounters {
     /// Returns the value of the counter with this registration id, the last one if it has been freed. `None` once another
     /// counter has the id.
     fn value(&self, id: i32, registration_id: RegistrationId) -> Option<i64>;
+
+    /// Tells whether the subscribers of a stream have come to a position, as far as the driver knows of any.
+    fn have_received(&self, session_id: i32, stream_id: i32, position: i64) -> bool;
 }
 
 impl LimitCounters for Aeron {
@@ -36,6 +43,16 @@ impl LimitCounters for Aeron {
 
     fn value(&self, id: i32, registration_id: RegistrationId) -> Option<i64> {
         self.counters_reader().last_value(id, registration_id)
+    }
+
+    fn have_received(&self, session_id: i32, stream_id: i32, position: i64) -> bool {
+        let streams = self.counters_reader().stream_positions();
+        let mut positions = streams
+            .iter()
+            .filter(|stream| (stream.session_id, stream.stream_id) == (session_id, stream_id))
+            .flat_map(StreamPositions::subscriber_positions)
+            .peekable();
+        positions.peek().is_some() && positions.all(|received| received >= position)
     }
 }
 
@@ -73,6 +90,8 @@ enum State {
     /// Waits for the first segment, then for a subscriber.
     Init,
     Replaying,
+    /// Waits until the subscribers have what was offered before.
+    Failing(Failure, Instant),
     Done(ReplayEnd),
 }
 
@@ -122,13 +141,15 @@ impl Replay {
     pub(crate) fn end(&self) -> Option<&ReplayEnd> {
         match &self.state {
             State::Done(end) => Some(end),
-            State::Init | State::Replaying => None,
+            State::Init | State::Replaying | State::Failing(..) => None,
         }
     }
 
     pub(crate) fn abort(&mut self) {
-        if self.end().is_none() {
-            self.finish(ReplayEnd::Incomplete);
+        match &self.state {
+            State::Init | State::Replaying => self.finish(ReplayEnd::Incomplete),
+            State::Failing(failure, _) => self.finish(ReplayEnd::Failed(failure.clone())),
+            State::Done(_) => {}
         }
     }
 
@@ -140,15 +161,32 @@ impl Replay {
         counters: &dyn LimitCounters,
         now: Instant,
     ) -> usize {
-        let worked = match self.state {
-            State::Init => self.init(sink, reader, now),
-            State::Replaying => self.replay(sink, reader, counters),
-            State::Done(_) => Ok(0),
+        let failure = match &self.state {
+            State::Init => match self.init(sink, reader, now) {
+                Ok(work_count) => return work_count,
+                Err(failure) => failure,
+            },
+            State::Replaying => match self.replay(sink, reader, counters) {
+                Ok(work_count) => return work_count,
+                Err(failure) => {
+                    self.state = State::Failing(failure, now + DRAIN_TIMEOUT);
+                    return 1;
+                }
+            },
+            State::Failing(failure, deadline) => {
+                let (session_id, stream_id) = (sink.session_id(), sink.stream_id());
+                let is_waiting = sink.is_connected()
+                    && now < *deadline
+                    && !counters.have_received(session_id, stream_id, self.position);
+                if is_waiting {
+                    return 0;
+                }
+                failure.clone()
+            }
+            State::Done(_) => return 0,
         };
-        worked.unwrap_or_else(|failure| {
-            self.finish(ReplayEnd::Failed(failure));
-            1
-        })
+        self.finish(ReplayEnd::Failed(failure));
+        1
     }
 
     fn init(
@@ -205,7 +243,7 @@ impl Replay {
         let term_offset = self.geometry.term_offset(self.position);
         let term_id = self.geometry.term_id(self.position);
         self.frame_check().check_place(&header, term_id, term_offset).map_err(|_| {
-            let place = self.place(0);
+            let place = self.place();
             let text = format!("replayPosition={place} does not point to a valid frame");
             Failure { code: ErrorCode::InvalidPosition, ..self.failure(&text) }
         })
@@ -305,7 +343,7 @@ impl Replay {
             let start = Instant::now();
             if block.len() < HEADER_LENGTH {
                 read = Ok(block.len());
-                checked = Err(BlockFault { offset: 0, fault: FrameFault::Incomplete });
+                checked = Err(FrameFault::Incomplete);
                 return (0, 0);
             }
             let mut first_length = [0; 4];
@@ -328,11 +366,10 @@ impl Replay {
         let read = read.map_err(|error| self.failure(&error.to_string()))?;
         let block = match checked {
             Ok(CheckedBlock { data_length: 0, padding_length: None }) => {
-                let fault = FrameFault::Missing;
-                return Err(self.block_failure(BlockFault { offset: 0, fault }));
+                return Err(self.block_failure(FrameFault::Missing));
             }
             Ok(block) => block,
-            Err(BlockFault { offset: 0, fault: FrameFault::Incomplete }) if read == available => {
+            Err(FrameFault::Incomplete) if read == available => {
                 if matches!(self.limit, ReplayLimit::None) {
                     self.finish(ReplayEnd::Complete);
                 }
@@ -389,7 +426,7 @@ impl Replay {
             }
             Err(error) if error.is_retryable() => Ok(false),
             Err(error) => {
-                let place = self.place(0);
+                let place = self.place();
                 Err(self.failure(&format!("cannot publish at position={place}: {error}")))
             }
         }
@@ -404,8 +441,8 @@ impl Replay {
         FrameCheck { max_data_length: self.mtu, ..self.geometry.frame_check() }
     }
 
-    fn block_failure(&self, BlockFault { offset, fault }: BlockFault) -> Failure {
-        let place = self.place(offset);
+    fn block_failure(&self, fault: FrameFault) -> Failure {
+        let place = self.place();
         let mut failure = self.failure(&match fault {
             FrameFault::Missing | FrameFault::Incomplete => {
                 format!("unexpected end of recording at position={place}")
@@ -420,12 +457,12 @@ impl Replay {
     }
 
     /// Returns a position in Java's words.
-    fn place(&self, frame_offset: usize) -> String {
+    fn place(&self) -> String {
         let term_offset = self.geometry.term_offset(self.position);
         format!(
             "{} (segmentFilePosition={}, segmentOffset={}, termOffset={term_offset}, \
-             frameOffset={frame_offset})",
-            self.position + frame_offset as i64,
+             frameOffset=0)",
+            self.position,
             self.segment_base,
             self.geometry.offset(self.position) - term_offset as u64,
         )

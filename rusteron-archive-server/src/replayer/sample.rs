@@ -152,6 +152,11 @@ impl LimitCounters for OneCounter {
         let (Self::Allocated(value) | Self::Freed(value)) = self;
         (registration_id == 5).then_some(*value)
     }
+
+    fn have_received(&self, session_id: i32, stream_id: i32, _position: i64) -> bool {
+        assert_eq!((session_id, stream_id), (SESSION_ID, STREAM_ID));
+        true
+    }
 }
 
 pub(super) const NO_COUNTER: OneCounter = OneCounter::Freed(0);

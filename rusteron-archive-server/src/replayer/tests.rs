@@ -8,11 +8,11 @@ use rusteron_client::{CloseCause, OfferError, Position};
 use rusteron_core::log_buffer::{HEADER_LENGTH, TYPE_DATA};
 use rusteron_test_support::Random;
 
-use crate::conductor::effect::StartReplay;
+use crate::conductor::effect::{RegistrationId, StartReplay};
 use crate::protocol::error_code::ErrorCode;
 use crate::recorder::sample::{MTU, Stream};
 use crate::replayer::block_sink::Fill;
-use crate::replayer::replay::{Replay, ReplayEnd};
+use crate::replayer::replay::{LimitCounters, Replay, ReplayEnd};
 use crate::replayer::sample::{
     FILE_IO_MAX, NO_COUNTER, SESSION_ID, SMALL_SEGMENTS, Sink, TERM, assert_replayed, failed,
     failure, reader, record_with, recorded, replay, run, start,
@@ -195,7 +195,7 @@ fn refused_blocks_end_the_replay() {
     let end = |error| {
         let mut sink = Refusing(error, Sink::new(stream.geometry, 0));
         let mut replay = replay(start(&stream, 0));
-        for _ in 0..3 {
+        for _ in 0..4 {
             replay.do_work(&mut sink, &mut reader(&storage), &NO_COUNTER, Instant::now());
         }
         replay.end().cloned()
@@ -255,14 +255,18 @@ fn damaged_frames_end_the_replay() {
         let mut file = storage.open("3-0.rec").unwrap();
         let content = storage.content("3-0.rec").unwrap();
         file.write_all_at(bytes, third as u64 + offset).unwrap();
-        let (code, text) = failed(start(&stream, 0), &stream, &mut reader(&storage));
+        let mut sink = Sink::new(stream.geometry, 0);
+        let end = run(&mut replay(start(&stream, 0)), &mut sink, &mut reader(&storage));
+        let (code, text) = failure(Some(&end));
         assert_eq!(code, ErrorCode::Generic);
+        // What is whole before it comes first.
+        assert_replayed(&sink, &stream, 0, third);
         file.write_all_at(&content, 0).unwrap();
         text
     };
     let place = format!(
-        "position={third} (segmentFilePosition=0, segmentOffset=0, termOffset=0, \
-         frameOffset={third})"
+        "position={third} (segmentFilePosition=0, segmentOffset=0, termOffset={third}, \
+         frameOffset=0)"
     );
     let text = text_after(0, &[0; 4]);
     assert!(text.starts_with(&format!("unexpected end of recording at {place}")), "{text}");
@@ -275,6 +279,41 @@ fn damaged_frames_end_the_replay() {
     let start = StartReplay { end_position: stream.end(), ..start(&stream, third) };
     let text = failed(start, &stream, &mut reader(&storage)).1;
     assert!(text.starts_with("failed to read fragment header, "), "{text}");
+}
+
+/// The end of a failed replay revokes its publication, and takes from subscribers what they have not received.
+#[test]
+fn failed_replay_waits_for_its_subscribers() {
+    struct Received(bool);
+    impl LimitCounters for Received {
+        fn is_allocated(&self, _id: i32) -> bool {
+            false
+        }
+        fn value(&self, _id: i32, _registration_id: RegistrationId) -> Option<i64> {
+            None
+        }
+        fn have_received(&self, _session_id: i32, _stream_id: i32, position: i64) -> bool {
+            assert!(position > 0);
+            self.0
+        }
+    }
+    let (storage, stream) = recorded(16, sample::GEOMETRY, 10_000);
+    storage.open("3-0.rec").unwrap().set_length(stream.frames()[2].0 as u64).unwrap();
+    let now = Instant::now();
+    for end in 0..4 {
+        let (mut reader, mut sink) = (reader(&storage), Sink::new(stream.geometry, 0));
+        let mut replay = replay(start(&stream, 0));
+        while replay.do_work(&mut sink, &mut reader, &Received(false), now) > 0 {}
+        assert_eq!(replay.end(), None);
+        let later = now + if end == 0 { Duration::from_secs(60) } else { Duration::ZERO };
+        sink.is_connected = end != 1;
+        if end == 2 {
+            replay.abort();
+        }
+        replay.do_work(&mut sink, &mut reader, &Received(end == 3), later);
+        let (_, text) = failure(replay.end());
+        assert!(text.starts_with("unexpected end of recording"), "{text}");
+    }
 }
 
 #[test]

@@ -27,17 +27,9 @@ pub(crate) struct CheckedBlock {
     pub(crate) padding_length: Option<usize>,
 }
 
-/// A block of which one frame is wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BlockFault {
-    /// The frame's offset in the block.
-    pub(crate) offset: usize,
-    pub(crate) fault: FrameFault,
-}
-
 impl BlockCheck {
-    /// Checks the frames of a block that begin before `limit`, and puts in the ids. Stops before padding, and before a last
-    /// frame of which the block has only a part.
+    /// Checks the frames of a block that begin before `limit`, and puts in the ids. Stops before padding, before a last frame
+    /// of which the block has only a part, and before a wrong one, which is the first of the next block.
     ///
     /// The first frame's length is `first_length`. Its bytes in the block are neither read nor written: where the block
     /// is a part of a log buffer, they make it visible.
@@ -45,8 +37,7 @@ impl BlockCheck {
     /// `term_id` and `term_offset` say where the block begins.
     ///
     /// # Errors
-    /// A frame is wrong. The first one may also be [`Incomplete`](FrameFault::Incomplete): a longer block may hold it. The
-    /// ids of the block's frames are undefined then.
+    /// The first frame is wrong, or [`Incomplete`](FrameFault::Incomplete): a longer block may hold it.
     pub(crate) fn check(
         &self,
         first_length: [u8; 4],
@@ -54,10 +45,13 @@ impl BlockCheck {
         limit: usize,
         term_id: i32,
         term_offset: usize,
-    ) -> Result<CheckedBlock, BlockFault> {
+    ) -> Result<CheckedBlock, FrameFault> {
         let mut offset = 0;
         while offset < limit.min(block.len()) {
-            let fail = |fault| Err(BlockFault { offset, fault });
+            let end = |fault| match offset {
+                0 => Err(fault),
+                _ => Ok(CheckedBlock { data_length: offset, padding_length: None }),
+            };
             let rest = &mut block[offset..];
             if offset > 0 && self.checksum.is_none() {
                 if let Some(length) = self.recorded.data_length(rest, term_id, term_offset + offset)
@@ -79,19 +73,14 @@ impl BlockCheck {
                             return Ok(CheckedBlock { data_length: offset, padding_length });
                         }
                         Ok(frame) => frame.aligned_length(),
-                        Err(fault) => return fail(fault),
+                        Err(fault) => return end(fault),
                     }
                 }
                 None => usize::MAX,
             };
-            let Some(bytes) = rest.get_mut(..length) else {
-                if offset == 0 {
-                    return fail(FrameFault::Incomplete);
-                }
-                break;
-            };
+            let Some(bytes) = rest.get_mut(..length) else { return end(FrameFault::Incomplete) };
             if let Some(fault) = self.checksum.and_then(|sum| frame::checksum_fault(bytes, sum)) {
-                return fail(fault);
+                return end(fault);
             }
             frame::set_ids(bytes, self.session_id, self.stream_id);
             offset += length;
@@ -128,7 +117,7 @@ mod tests {
         block
     }
 
-    fn check(block: &mut [u8], limit: usize) -> Result<CheckedBlock, BlockFault> {
+    fn check(block: &mut [u8], limit: usize) -> Result<CheckedBlock, FrameFault> {
         check_with(CHECK, block, limit)
     }
 
@@ -137,7 +126,7 @@ mod tests {
         check: BlockCheck,
         block: &mut [u8],
         limit: usize,
-    ) -> Result<CheckedBlock, BlockFault> {
+    ) -> Result<CheckedBlock, FrameFault> {
         let Some(first_length) = block.first_chunk().copied() else {
             return check.check([0; 4], block, limit, 5, 96);
         };
@@ -148,12 +137,8 @@ mod tests {
         checked
     }
 
-    fn data(data_length: usize) -> Result<CheckedBlock, BlockFault> {
+    fn data(data_length: usize) -> Result<CheckedBlock, FrameFault> {
         Ok(CheckedBlock { data_length, padding_length: None })
-    }
-
-    fn fault(offset: usize, fault: FrameFault) -> Result<CheckedBlock, BlockFault> {
-        Err(BlockFault { offset, fault })
     }
 
     #[test]
@@ -187,8 +172,8 @@ mod tests {
             assert_eq!(check(&mut whole.clone()[..length], usize::MAX), data(64));
         }
         for length in 1..64 {
-            let incomplete = fault(0, FrameFault::Incomplete);
-            assert_eq!(check(&mut whole.clone()[..length], usize::MAX), incomplete);
+            let incomplete = FrameFault::Incomplete;
+            assert_eq!(check(&mut whole.clone()[..length], usize::MAX), Err(incomplete));
         }
     }
 
@@ -199,31 +184,39 @@ mod tests {
         }
     }
 
+    /// Frames before a wrong one go to the client first.
     #[test]
-    fn end_of_recording_and_foreign_frames_are_faults() {
-        let mut bytes = block(&[10]);
-        bytes.extend([0; 64]);
-        assert_eq!(check(&mut bytes, usize::MAX), fault(64, FrameFault::Missing));
-
-        let mut bytes = block(&[10, 10]);
-        frame::set_stream_id(&mut bytes[64..], 3);
-        assert_eq!(check(&mut bytes, usize::MAX), fault(64, FrameFault::StreamId(3)));
+    fn wrong_frame_is_left_for_the_next_block() {
+        let mut missing = block(&[10]);
+        missing.extend([0; 64]);
+        let mut foreign = block(&[10, 10]);
+        frame::set_stream_id(&mut foreign[64..], 3);
+        for (mut bytes, fault) in
+            [(missing, FrameFault::Missing), (foreign, FrameFault::StreamId(3))]
+        {
+            assert_eq!(check(&mut bytes, usize::MAX), data(64));
+            let (_, rest) = bytes.split_at_mut(64);
+            let first_length = *rest.first_chunk().unwrap();
+            assert_eq!(CHECK.check(first_length, rest, usize::MAX, 5, 160), Err(fault));
+        }
     }
 
     #[test]
     fn checksums_are_verified() {
         for checksum in [Checksum::Crc32, Checksum::Crc32c] {
             let check = BlockCheck { checksum: Some(checksum), ..CHECK };
-            let mut bytes = block(&[10, 33]);
-            sample::put_checksum(&mut bytes[..64], checksum);
-            sample::put_checksum(&mut bytes[64..], checksum);
-            let written = frame::session_id(&bytes[64..]);
+            let mut bytes = block(&[33, 10]);
+            sample::put_checksum(&mut bytes[..96], checksum);
+            sample::put_checksum(&mut bytes[96..], checksum);
+            let written = frame::session_id(&bytes);
             assert_eq!(check_with(check, &mut bytes.clone(), usize::MAX), data(bytes.len()));
+            let mut second = bytes.clone();
+            *second.last_mut().unwrap() ^= 1;
+            assert_eq!(check_with(check, &mut second, usize::MAX), data(96));
             // The bytes behind the payload count, too.
-            *bytes.last_mut().unwrap() ^= 1;
-            let error = check_with(check, &mut bytes, usize::MAX).unwrap_err();
-            assert_eq!(error.offset, 64);
-            let FrameFault::Checksum { recorded, .. } = error.fault else { panic!("{error:?}") };
+            bytes[95] ^= 1;
+            let fault = check_with(check, &mut bytes, usize::MAX).unwrap_err();
+            let FrameFault::Checksum { recorded, .. } = fault else { panic!("{fault:?}") };
             assert_eq!(recorded, written);
         }
     }
