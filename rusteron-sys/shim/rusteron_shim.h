@@ -166,6 +166,12 @@ size_t rusteron_image_list_length(const rusteron_image_list_t *list);
 /* The fields of the image at an index below the length of the list. */
 void rusteron_image_fields(const rusteron_image_list_t *list, size_t index, rusteron_image_t *fields);
 
+/*
+ * Whether the image holds up its publisher: the driver has not freed its position, so nothing from there on has been
+ * overwritten. Reads of the log buffer that this is to confirm need an acquire fence behind them.
+ */
+bool rusteron_image_holds_publisher(const aeron_image_t *image);
+
 /* As aeron_image_position(), which reads a position with a plain load while another thread may write it. */
 int64_t rusteron_image_position(aeron_image_t *image);
 

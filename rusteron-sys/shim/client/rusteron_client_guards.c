@@ -328,6 +328,12 @@ static bool rusteron_can_poll(const aeron_image_t *image, int64_t *position)
         rusteron_is_stream_position(*position, image->term_length_mask + 1);
 }
 
+bool rusteron_image_holds_publisher(const aeron_image_t *image)
+{
+    int64_t position;
+    return rusteron_can_poll(image, &position);
+}
+
 static void rusteron_move_position(aeron_image_t *image, int64_t position)
 {
     bool is_closed;

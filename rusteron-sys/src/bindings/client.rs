@@ -2525,6 +2525,7 @@ unsafe extern "C" {
         index: usize,
         fields: *mut rusteron_image_t,
     );
+    pub fn rusteron_image_holds_publisher(image: *const aeron_image_t) -> bool;
     pub fn rusteron_image_position(image: *mut aeron_image_t) -> i64;
     pub fn rusteron_effective_user() -> i64;
     pub fn rusteron_cnc_state(

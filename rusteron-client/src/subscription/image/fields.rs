@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::slice;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use rusteron_sys as sys;
 
@@ -243,7 +243,9 @@ impl ImageFields {
     }
 
     /// Passes the whole frames of the next `block_length_limit` bytes to the handler, in one piece
-    /// with their headers. Moves the subscriber position past them. Returns their length.
+    /// with their headers. Moves the subscriber position past them. Returns their length, or 0 if
+    /// they may have been overwritten while the handler read them: the driver has freed the position,
+    /// because it has timed out the client.
     ///
     /// # Safety
     /// As for [`poll`](Self::poll).
@@ -289,6 +291,12 @@ impl ImageFields {
                 (slice::from_raw_parts(start, length), term_id)
             };
             handler(block, self.raw.session_id, term_id);
+            // Otherwise the handler's reads could come after the driver's answer.
+            fence(Ordering::Acquire);
+            // SAFETY: the caller guarantees that the image outlives the poll.
+            if !unsafe { sys::rusteron_image_holds_publisher(self.raw.image) } {
+                return 0;
+            }
         }
         length
     }

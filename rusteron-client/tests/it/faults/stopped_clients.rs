@@ -13,8 +13,8 @@ use rusteron_client::{
 use rusteron_media_driver::MediaDriver;
 use rusteron_sys as sys;
 use rusteron_test_support::{
-    SHORT_DRIVER_TIMEOUT, SHORT_TERMS, await_some, await_that, connect_watchfully, context,
-    launch_with, offer, receive,
+    DEADLINE, SHORT_DRIVER_TIMEOUT, SHORT_TERMS, await_some, await_that, connect_watchfully,
+    context, launch_with, offer, receive,
 };
 
 /// The driver soon gives its clients up, and at once gives their counters to others.
@@ -195,6 +195,32 @@ fn polls_are_closed_and_move_nothing() {
         Err(PollError::Closed(CloseCause::ClientTimeout))
     ));
     drop((all.aeron, all.driver));
+}
+
+/// The publisher may overwrite a block as soon as the driver has freed the position, long before another resource has it.
+#[test]
+fn block_of_a_freed_position_does_not_count() {
+    let driver = launch_with(|context| {
+        context
+            .set_timer_interval(Duration::from_millis(20))?
+            .set_client_liveness_timeout(2 * SHORT_DRIVER_TIMEOUT)?
+            .set_counters_free_to_reuse_timeout(DEADLINE)
+    });
+    let aeron = connect_watchfully(&driver);
+    let mut publication =
+        aeron.add_exclusive_publication(SHORT_TERMS, 1001).expect("a publication");
+    let (_stopped, mut subscription, id) = stoppable_subscriber(&driver);
+    for number in 0..20_u8 {
+        offer(&mut publication, &[number; 40]);
+    }
+    let mut image = subscription.image_at_index(0).expect("the image");
+    let mut poll = |limit| {
+        let mut seen = 0;
+        (image.block_poll(|block, _, _| seen = block.len(), limit), seen)
+    };
+    assert_eq!(poll(96), (96, 96));
+    await_reclaimed(&driver, id);
+    assert_eq!(poll(96), (0, 96));
 }
 
 /// Counts the fragments that C gives to a handler.
