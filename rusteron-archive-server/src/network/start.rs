@@ -12,7 +12,7 @@ use rusteron_client::raw_client::RawClient;
 use rusteron_client::{Aeron, AnyIdleStrategy, Counter, Error, ErrorKind, Subscription};
 use rusteron_core::agent::{Agent, AgentRunner, ShutdownSignal};
 
-use crate::catalog::{CATALOG_NAME, Catalog, CatalogSettings};
+use crate::catalog::{Catalog, CatalogSettings};
 use crate::channel::ResponseDefaults;
 use crate::conductor::{Conductor, ConductorSettings, ReplicationSettings};
 use crate::context::{ArchiveServerContext, ArchiveThreadingMode};
@@ -57,12 +57,8 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
     let storage: Arc<dyn Storage> = Arc::new(storage);
     // Before there is a client: the media driver would take it for dead if this took too long.
     let positions = mark_file.killed_positions().clone();
-    let mut catalog = open_catalog(settings, &storage, positions).map_err(|error| {
-        // The text begins with the name of the file.
-        let path = archive_dir.join(error.message());
-        let error = ServerError::new(error.kind(), path.display().to_string());
-        error.with_advice(&archive_dir.join(CATALOG_NAME))
-    })?;
+    let mut catalog =
+        open_catalog(settings, &storage, positions).map_err(|error| error.in_dir(&archive_dir))?;
     let set_aside = catalog.take_set_aside();
     let is_set_aside = |id| set_aside.iter().any(|error| error.endless_recording() == Some(id));
     mark_file.forget_killed_positions(is_set_aside);

@@ -59,13 +59,15 @@ impl ArchiveFiles {
             return Err(ServerError::new(kind, message));
         }
         Self::from_storage(Arc::new(storage), killed_positions)
+            .map_err(|error| error.in_dir(archive_dir))
     }
 
+    /// The text of an error begins with the name of a file.
     pub(crate) fn from_storage(
         storage: Arc<dyn Storage>,
         killed_positions: HashMap<i64, i64>,
     ) -> Result<Self> {
-        let failed = |error: io::Error| ServerError::io("the archive's directory", &error);
+        let failed = |error: io::Error| ServerError::io(".", &error);
         let mut segments = BTreeMap::<i64, Vec<i64>>::new();
         let names = storage.names().map_err(failed)?;
         for (id, base) in names.iter().filter_map(|name| parse_name(name)) {

@@ -230,3 +230,13 @@ fn cut_compaction_is_continued() {
     }
     assert!(changes > 4, "{changes}");
 }
+
+#[test]
+fn errors_of_the_catalog_name_its_path() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("archive.catalog");
+    std::fs::write(&path, [7; 100]).expect("a file");
+    let error = ArchiveFiles::open(dir.path()).expect_err("no catalog");
+    let begin = format!("{}: incompatible catalog file version", path.display());
+    assert!(error.message().starts_with(&begin), "{error}");
+}

@@ -1,9 +1,10 @@
 //! The session with an archive.
 
 use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use rusteron_archive::Archive;
+use rusteron_archive::{Archive, ArchiveError};
 use rusteron_client::agent::ShutdownSignal;
 use rusteron_client::{Aeron, Backoff, Context, IdleStrategy};
 
@@ -29,26 +30,53 @@ pub(super) fn with_archive(
         let _ = sender.send(error.clone());
     })?;
     let aeron = Aeron::connect(context)?;
-    let outcome = connect(&aeron, options).and_then(|archive| command(&archive));
+    let (sender, reports) = mpsc::channel();
+    let outcome = connect(&aeron, options, sender).and_then(|archive| command(&archive));
     // Waits for the client's thread, which may be about to report the cause.
     drop(aeron);
-    match (outcome, background.try_recv()) {
-        (Err(Failure::Run(text)), Ok(error)) => Err(Failure::run(text, error)),
-        (outcome, _) => outcome,
-    }
+    let report = reports.try_recv().ok().map(|error| error.message().to_owned());
+    let fatal = background.try_recv().ok().map(|error| error.to_string());
+    outcome.map_err(|failure| match failure {
+        Failure::Run(text) => {
+            let causes = [report, fatal].into_iter().flatten();
+            Failure::Run(causes.fold(text, |text, cause| format!("{text}: {cause}")))
+        }
+        failure => failure,
+    })
 }
 
-fn connect(aeron: &Aeron, options: &ArchiveConnectionOptions) -> Result<Archive, Failure> {
+/// Returns the failure of a replay that has ended early, with the archive's reason, which can come after its end.
+pub(super) fn replay_ended(archive: &Archive, text: String) -> Failure {
+    let deadline = Instant::now() + REASON_DEADLINE;
+    while Instant::now() < deadline {
+        if let Ok(Some(reason)) = archive.poll_for_error_response() {
+            return Failure::run(text, reason);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Failure::Run(text)
+}
+
+/// `reports` gets what the archive reports beside its answers.
+fn connect(
+    aeron: &Aeron,
+    options: &ArchiveConnectionOptions,
+    reports: mpsc::Sender<ArchiveError>,
+) -> Result<Archive, Failure> {
     let control_channel = options.control_channel.to_string();
     let mut context = rusteron_archive::ArchiveContext::new()?;
     context
         .set_control_request_channel(&control_channel)?
-        .set_control_response_channel(&options.response_channel.to_string())?;
+        .set_control_response_channel(&options.response_channel.to_string())?
+        // The receiver is gone only when the program is ending anyway.
+        .set_error_handler(move |error| _ = reports.send(error.clone()))?;
     Archive::connect(aeron, context).map_err(|error| {
         Failure::run(format_args!("cannot connect to the archive at {control_channel}"), error)
     })
 }
 
+/// Longest time for the reason of a replay's end.
+const REASON_DEADLINE: Duration = Duration::from_secs(1);
 /// Longest time without any work, for a loop that has to end.
 const DEADLINE: Duration = Duration::from_secs(60);
 

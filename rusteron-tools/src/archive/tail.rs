@@ -6,8 +6,8 @@ use rusteron_archive::{Archive, ReplayLength, ReplayParams};
 use rusteron_client::{Header, Position};
 use serde_json::json;
 
-use super::REPLAY_STREAM_ID;
-use super::session::IdleLoop;
+use super::session::{self, IdleLoop};
+use super::{REPLAY_STREAM_ID, recordings};
 use crate::failure::Failure;
 use crate::options::TailOptions;
 use crate::{report, text};
@@ -16,7 +16,7 @@ use crate::{report, text};
 const FRAGMENT_LIMIT: usize = 10;
 
 pub(super) fn run(archive: &Archive, options: &TailOptions) -> Result<(), Failure> {
-    let recording_id = options.recording_id;
+    let recording_id = recordings::descriptor(archive, options.recording_id)?.recording_id;
     let mut idle_loop = IdleLoop::until_interrupted()?;
     let start = match options.from {
         Some(position) => position,
@@ -51,7 +51,10 @@ pub(super) fn run(archive: &Archive, options: &TailOptions) -> Result<(), Failur
         if was_connected && !is_connected && fragments == 0 {
             return match archive.stop_position(recording_id)? {
                 Some(stop) if end == stop => Ok(()),
-                _ => Err(Failure::Run(format!("the replay has ended at {end}, before its time"))),
+                _ => Err(session::replay_ended(
+                    archive,
+                    format!("the replay has ended at {end}, before its time"),
+                )),
             };
         }
         idle_loop.idle(fragments)?;

@@ -12,7 +12,7 @@ use rusteron_core::log_buffer::{
 };
 use serde::{Serialize, Serializer};
 
-use super::session::IdleLoop;
+use super::session::{self, IdleLoop};
 use super::{REPLAY_STREAM_ID, recordings};
 use crate::failure::Failure;
 use crate::options::VerifyOptions;
@@ -74,9 +74,8 @@ fn replay(
             }
             None if has_image => {
                 let position = check.end_position;
-                return Err(Failure::Run(format!(
-                    "the replay has ended at {position}, before {end}"
-                )));
+                let text = format!("the replay has ended at {position}, before {end}");
+                return Err(session::replay_ended(archive, text));
             }
             None => {}
         }

@@ -195,5 +195,10 @@ fn damage_is_refused() {
     let begin_alone = |id| write(id, 7 * FRAME + FLAGS, &[0x80]);
     assert_fails(damage(&begin_alone), "position 768: the message before is not whole");
     let without_segment = |id| fs::remove_file(segment(id, 131_072)).expect("a segment");
-    assert_fails(damage(&without_segment), "the replay has ended at 131072, before 480448");
+    let text = "the replay has ended at 131072, before 480448: recording segment not found";
+    assert_fails(damage(&without_segment), text);
+    // The third recording.
+    let text = "the replay has ended at 131008, before its time: recording segment not found";
+    assert_fails(archive(&server, &["tail", "2"]), text);
+    assert_fails(archive(&server, &["tail", "77"]), "there is no recording 77");
 }
