@@ -20,7 +20,7 @@ pub use state::ReplayMergeState;
 use std::ffi::CString;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
 use rusteron_client::raw_client::RawClient;
@@ -528,7 +528,8 @@ impl ReplayMergeBuilder {
         let replay_destination = self.replay_destination?;
         let live_destination = self.live_destination?;
         let timeout = millis("progress_timeout", self.progress_timeout)?;
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        // SAFETY: reads a clock.
+        let now = unsafe { rusteron_sys::rusteron_steady_clock_ms() };
         let mut raw = ptr::null_mut();
         let relevant_id = Some(("recording_id", recording_id));
         archive.undelivered_request(OPERATION, relevant_id, |archive| {
@@ -544,7 +545,7 @@ impl ReplayMergeBuilder {
                     live_destination.as_ptr(),
                     recording_id,
                     self.start_position,
-                    now.as_millis() as i64,
+                    now,
                     timeout as i64,
                 )
             }

@@ -28,7 +28,7 @@ const CLIENT: &[Guard] = &[
             "aeron_publication_create",
         ],
     ),
-    ("aeron_client.c", &["aeron_client_conductor_init"]),
+    ("aeron_client.c", &["aeron_alloc", "aeron_client_conductor_init"]),
     ("aeron_subscription.c", &["aeron_image_poll", "aeron_image_controlled_poll"]),
     ("aeron_context.c", &["aeron_parse_duration_ns"]),
     ("uri/aeron_uri.c", &["aeron_parse_duration_ns"]),
@@ -38,7 +38,10 @@ const CLIENT: &[Guard] = &[
 ];
 
 const DRIVER: &[Guard] = &[
-    ("aeron_driver.c", &["aeron_driver_conductor_on_close"]),
+    (
+        "aeron_driver.c",
+        &["aeron_alloc", "aeron_driver_conductor_do_work", "aeron_driver_conductor_on_close"],
+    ),
     ("aeron_congestion_control.c", &["aeron_parse_duration_ns"]),
     (
         "aeron_driver_conductor.c",
@@ -47,6 +50,7 @@ const DRIVER: &[Guard] = &[
             "aeron_broadcast_transmitter_transmit",
             "aeron_counters_manager_free",
             "aeron_driver_receiver_proxy_on_invalidate_image",
+            "aeron_mpsc_rb_consumer_heartbeat_time",
             "aeron_mpsc_rb_controlled_read",
         ],
     ),
@@ -63,7 +67,11 @@ const DRIVER: &[Guard] = &[
     ("media/aeron_udp_channel_transport.c", &["aeron_socket"]),
     ("media/aeron_receive_channel_endpoint.c", &["aeron_data_packet_dispatcher_on_setup"]),
     ("media/aeron_send_channel_endpoint.c", &["aeron_network_publication_on_nak"]),
-    ("aeron_driver_name_resolver.c", &["aeron_udp_channel_data_paths_init"]),
+    ("aeron_driver_native_resource_agent.c", &["aeron_name_resolver_init"]),
+    (
+        "aeron_driver_name_resolver.c",
+        &["aeron_clock_cached_epoch_time", "aeron_udp_channel_data_paths_init"],
+    ),
 ];
 
 /// Files that decode messages of an archive.
@@ -82,7 +90,7 @@ const ARCHIVE: &[Guard] = &[
 pub(crate) const INCLUDED: &[Guard] = &[
     (
         "client/aeron_archive_replay_merge.c",
-        &["aeron_image_poll", "aeron_subscription_resolved_endpoint"],
+        &["aeron_epoch_clock", "aeron_image_poll", "aeron_subscription_resolved_endpoint"],
     ),
     (
         "client/aeron_archive_persistent_subscription.c",

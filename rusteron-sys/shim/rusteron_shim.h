@@ -267,6 +267,18 @@ void rusteron_driver_unwatch(int watch);
  */
 #define RUSTERON_HEARTBEAT_OF_GONE_DRIVER 1
 
+/* Milliseconds of the monotonic clock, for times that nobody else reads. */
+int64_t rusteron_steady_clock_ms(void);
+
+/* Makes the next duty cycle of a client's conductor look at the driver and give a heartbeat. On its thread only. */
+void rusteron_client_look_at_driver(aeron_t *client);
+
+/*
+ * If the wall clock has stepped since the last call, makes the next duty cycle give a heartbeat by the stepped clock, before
+ * the driver compares the old one with it. On the conductor's thread only.
+ */
+void rusteron_client_follow_clock(aeron_t *client);
+
 /*
  * Makes the next duty cycle of a client's conductor find that the driver is gone, and writes that into the CnC file
  * for other clients. On the conductor's thread only.

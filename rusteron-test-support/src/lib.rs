@@ -22,6 +22,8 @@ mod program;
 mod random;
 mod requirements;
 pub mod sbe_schema;
+#[cfg(target_os = "linux")]
+mod stepped_clock;
 mod streams;
 mod wait;
 
@@ -46,6 +48,8 @@ pub use random::{Random, mix};
 pub use requirements::{
     SmallFileSystem, aeron_source, has_java, java_run, memory_dir, prepare_java, skip,
 };
+#[cfg(target_os = "linux")]
+pub use stepped_clock::SteppedClock;
 pub use streams::{
     SHORT_TERMS, connected_pair, exchange, exchange_with, offer, receive, receive_fragments, retry,
     shared_pair,

@@ -29,7 +29,7 @@ use crate::support::{
 };
 
 pub(crate) const ARCHIVE: &str = env!("CARGO_BIN_EXE_archive");
-const WITH_DRIVER: &str = env!("CARGO_BIN_EXE_archiving_media_driver");
+pub(crate) const WITH_DRIVER: &str = env!("CARGO_BIN_EXE_archiving_media_driver");
 
 /// Offsets in the mark file: version, sign of life, and what a server of this crate writes about its lock.
 const VERSION: u64 = 8;

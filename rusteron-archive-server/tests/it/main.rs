@@ -3,6 +3,8 @@
 
 #[cfg(all(feature = "binary", target_os = "linux"))]
 mod bad_days;
+#[cfg(all(feature = "binary", target_os = "linux"))]
+mod clock_steps;
 #[cfg(target_os = "linux")]
 mod cycles;
 #[cfg(unix)]

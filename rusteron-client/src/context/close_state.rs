@@ -22,7 +22,9 @@ pub(crate) struct CloseState {
     cause: OnceLock<CloseCause>,
     /// `None` if the operating system cannot tell whether the driver's process has ended.
     watch: OnceLock<DriverWatch>,
-    /// The time of the last look at the driver, in milliseconds after the first.
+    /// The time of the first look at driver and clocks.
+    first_look: OnceLock<Instant>,
+    /// The time of the last look, in milliseconds after the first.
     last_look: AtomicU64,
 }
 
@@ -42,23 +44,29 @@ impl CloseState {
         }
     }
 
-    /// Looks whether the driver's process has ended, unless the last look is recent. Returns whether
-    /// this look has found the end. The next duty cycle of the conductor then closes the client.
+    /// Looks whether the driver's process has ended, and whether the wall clock has stepped, unless
+    /// the last look is recent. Returns whether this look has found the driver's end. The next duty
+    /// cycle of the conductor then closes the client.
     ///
     /// # Safety
     /// Called between two duty cycles of the conductor, on the thread that runs them.
     pub(crate) unsafe fn look_for_driver(&self, now: Instant) -> bool {
         /// A look is a system call of less than a microsecond.
         const INTERVAL: u64 = 5;
-        let Some(watch) = self.watch.get() else { return false };
-        let millis = u64::try_from(now.duration_since(watch.begin()).as_millis()).unwrap_or(0);
+        let first_look = *self.first_look.get_or_init(|| now);
+        let millis = u64::try_from(now.duration_since(first_look).as_millis()).unwrap_or(0);
         if millis < self.last_look.load(Ordering::Relaxed) + INTERVAL {
             return false;
         }
         self.last_look.store(millis, Ordering::Relaxed);
         let client = self.client.load(Ordering::Acquire);
-        // SAFETY: the client is live by the contract of `set_client`, and the conductor rests.
-        if unsafe { sys::aeron_is_closed(client) } || !watch.is_gone() {
+        // SAFETY: the client is live by the contract of `set_client`.
+        if client.is_null() || unsafe { sys::aeron_is_closed(client) } {
+            return false;
+        }
+        // SAFETY: as above, and the conductor rests.
+        unsafe { sys::rusteron_client_follow_clock(client) };
+        if !self.watch.get().is_some_and(DriverWatch::is_gone) {
             return false;
         }
         // SAFETY: as above.

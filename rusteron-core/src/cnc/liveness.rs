@@ -16,7 +16,6 @@
 //! the loss report open for writing, the driver counts as alive.
 
 use std::ffi::{CStr, c_int};
-use std::time::Instant;
 
 use rusteron_sys as sys;
 
@@ -25,7 +24,6 @@ use rusteron_sys as sys;
 pub struct DriverWatch {
     descriptor: c_int,
     pid: i64,
-    begin: Instant,
 }
 
 impl DriverWatch {
@@ -38,18 +36,13 @@ impl DriverWatch {
         let mut pid = 0;
         // SAFETY: the client is live by the contract; the function reads its files.
         let descriptor = unsafe { sys::rusteron_client_watch(client, &mut pid) };
-        (descriptor >= 0).then(|| Self { descriptor, pid, begin: Instant::now() })
+        (descriptor >= 0).then(|| Self { descriptor, pid })
     }
 
     /// Returns whether the driver's process has ended. Does not block.
     pub fn is_gone(&self) -> bool {
         // SAFETY: the descriptor is open until this value is dropped.
         unsafe { sys::rusteron_driver_is_gone(self.descriptor) }
-    }
-
-    /// Returns the time when the watch began.
-    pub fn begin(&self) -> Instant {
-        self.begin
     }
 
     /// Returns the driver's process id.
@@ -71,7 +64,6 @@ pub fn gone_driver(dir: &CStr) -> Option<(i64, i64)> {
     let (mut start, mut pid) = (0, 0);
     // SAFETY: a terminated string; the function writes two numbers.
     let descriptor = unsafe { sys::rusteron_driver_watch(dir.as_ptr(), &mut start, &mut pid) };
-    let watch =
-        (descriptor >= 0).then(|| DriverWatch { descriptor, pid, begin: Instant::now() })?;
+    let watch = (descriptor >= 0).then(|| DriverWatch { descriptor, pid })?;
     watch.is_gone().then_some((start, pid))
 }

@@ -15,28 +15,37 @@ use rusteron_test_support::{
 
 const EXCHANGE: &str = "Exchange.java";
 
-const STREAM: i32 = 1001;
+pub(crate) const STREAM: i32 = 1001;
 
 const COUNT: usize = 500;
 
 /// A Java program.
-fn java(arguments: &[&str]) -> ChildProcess {
-    ChildProcess::spawn(
-        Command::new(java_run())
-            .args(arguments)
-            .args(["-XX:TieredStopAtLevel=1", "-Xmx256m", "-Xshare:auto"])
-            .stdout(Stdio::piped()),
-    )
+fn java(arguments: &[&str]) -> Command {
+    let mut command = Command::new(java_run());
+    command
+        .args(arguments)
+        .args(["-XX:TieredStopAtLevel=1", "-Xmx256m", "-Xshare:auto"])
+        .stdout(Stdio::piped());
+    command
 }
 
 /// Aeron's driver, running.
 pub(crate) fn java_driver(dir: &Path) -> ChildProcess {
-    let mut java = java(&[
+    java_driver_with(dir, |command| command)
+}
+
+/// The same, with more options.
+pub(crate) fn java_driver_with(
+    dir: &Path,
+    change: impl FnOnce(&mut Command) -> &mut Command,
+) -> ChildProcess {
+    let mut command = java(&[
         "io.aeron.driver.MediaDriver",
         &format!("-Daeron.dir={}", dir.display()),
         "-Daeron.threading.mode=SHARED",
         "-Daeron.shared.idle.strategy=backoff",
     ]);
+    let mut java = ChildProcess::spawn(change(&mut command));
     await_that("the Java driver", || {
         let ended = java.try_wait();
         assert!(ended.is_none(), "{ended:?}");
@@ -46,8 +55,13 @@ pub(crate) fn java_driver(dir: &Path) -> ChildProcess {
 }
 
 fn exchange(role: &str, dir: &Path, channel: &str) -> ChildProcess {
+    ChildProcess::spawn(&mut exchange_command(role, dir, channel, COUNT))
+}
+
+/// One side of an exchange on the stream [`STREAM`], in Java. Its driver timeout is a minute.
+pub(crate) fn exchange_command(role: &str, dir: &Path, channel: &str, count: usize) -> Command {
     let dir = dir.display().to_string();
-    java(&[EXCHANGE, role, &dir, channel, &STREAM.to_string(), &COUNT.to_string()])
+    java(&[EXCHANGE, role, &dir, channel, &STREAM.to_string(), &count.to_string()])
 }
 
 /// The same as `fill` in `Exchange.java`.

@@ -5,6 +5,8 @@ mod activity;
 mod callbacks;
 #[cfg(all(unix, feature = "binary"))]
 mod checks;
+#[cfg(all(target_os = "linux", feature = "binary"))]
+mod clock_steps;
 mod coverage;
 #[cfg(all(target_os = "linux", feature = "binary"))]
 mod dead_driver;

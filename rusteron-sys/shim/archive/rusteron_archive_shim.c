@@ -4,6 +4,8 @@
  */
 #define aeron_image_poll rusteron_image_poll
 #define aeron_subscription_resolved_endpoint rusteron_subscription_resolved_endpoint
+/* A merge compares times to notice that it makes no progress, and nobody else sees them. */
+#define aeron_epoch_clock rusteron_steady_clock_ms
 #include "client/aeron_archive_replay_merge.c"
 
 #include "aeron_client.h"

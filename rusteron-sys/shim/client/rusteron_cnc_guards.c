@@ -13,6 +13,8 @@
 #include "concurrent/aeron_broadcast_receiver.h"
 #include "util/aeron_error.h"
 
+#include "rusteron_clock.h"
+
 /* Types of requests, as bits. */
 #define RUSTERON_REQUEST(type) (UINT32_C(1) << AERON_CLIENT_MANAGED_RESOURCE_TYPE_##type)
 
@@ -346,7 +348,14 @@ int rusteron_client_conductor_init(aeron_client_conductor_t *conductor, aeron_co
         return -1;
     }
 
-    return aeron_client_conductor_init(conductor, context);
+    if (aeron_client_conductor_init(conductor, context) < 0)
+    {
+        return -1;
+    }
+
+    (void)rusteron_client_heartbeat(
+        conductor, aeron_mpsc_rb_consumer_heartbeat_time_value(&conductor->to_driver_buffer));
+    return 0;
 }
 
 /*
@@ -397,7 +406,10 @@ static void rusteron_find_heartbeat(aeron_client_conductor_t *conductor)
     }
 }
 
-/* The conductor calls this before it looks for its heartbeat counter, which it then has. */
+/*
+ * The conductor calls this before it looks for its heartbeat counter, which it then has. It compares the result with the
+ * wall clock, and closes the client if the driver looks silent for too long.
+ */
 int64_t rusteron_mpsc_rb_consumer_heartbeat_time_value(aeron_mpsc_rb_t *ring_buffer)
 {
     aeron_client_conductor_t *conductor = (aeron_client_conductor_t *)(
@@ -406,5 +418,5 @@ int64_t rusteron_mpsc_rb_consumer_heartbeat_time_value(aeron_mpsc_rb_t *ring_buf
     {
         rusteron_find_heartbeat(conductor);
     }
-    return aeron_mpsc_rb_consumer_heartbeat_time_value(ring_buffer);
+    return rusteron_client_heartbeat(conductor, aeron_mpsc_rb_consumer_heartbeat_time_value(ring_buffer));
 }

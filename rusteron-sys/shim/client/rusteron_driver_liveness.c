@@ -257,11 +257,8 @@ int rusteron_client_watch(aeron_t *client, int64_t *pid)
 void rusteron_client_end_driver(aeron_t *client)
 {
     aeron_client_conductor_t *conductor = &client->conductor;
-    const int64_t now_ns = conductor->nano_clock();
 
-    /* The next duty cycle looks at the heartbeat. */
-    conductor->time_of_last_keepalive_ns = now_ns - (int64_t)conductor->keepalive_interval_ns - 1;
-    conductor->time_of_last_service_ns = now_ns - (int64_t)conductor->idle_sleep_duration_ns - 1;
+    rusteron_client_look_at_driver(client);
 
     if (AERON_NULL_VALUE != aeron_mpsc_rb_consumer_heartbeat_time_value(&conductor->to_driver_buffer))
     {

@@ -18,6 +18,7 @@
 #include "util/aeron_error.h"
 #include "util/aeron_fileutil.h"
 
+#include "rusteron_clock.h"
 #include "rusteron_shim.h"
 
 _Static_assert(
@@ -370,7 +371,7 @@ void rusteron_client_end(aeron_t *client, rusteron_client_end_t *end)
         const int64_t heartbeat_ms = aeron_mpsc_rb_consumer_heartbeat_time_value(&conductor->to_driver_buffer);
 
         end->is_driver_shut_down = AERON_NULL_VALUE == heartbeat_ms;
-        end->elapsed_ms = conductor->epoch_clock() - heartbeat_ms;
+        end->elapsed_ms = (conductor->nano_clock() - RUSTERON_CLOCK_OF(client)->heartbeat_ns) / ns_per_ms;
         end->timeout_ms = (int64_t)conductor->driver_timeout_ms;
     }
     else if (AERON_CLIENT_ERROR_CONDUCTOR_SERVICE_TIMEOUT == end->code)

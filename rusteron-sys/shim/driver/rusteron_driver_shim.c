@@ -32,6 +32,7 @@
 #include "util/aeron_error.h"
 #include "util/aeron_fileutil.h"
 
+#include "rusteron_clock.h"
 #include "rusteron_driver_shim.h"
 
 /* If an endpoint's generator cannot be allocated, the endpoint loses nothing. */
@@ -421,7 +422,7 @@ int rusteron_driver_main_do_work(aeron_driver_t *driver, int64_t *conductor_due_
     if (now_ns >= *conductor_due_ns)
     {
         const int conducted = aeron_driver_native_resource_agent_do_work(&driver->native_resource_agent) +
-            aeron_driver_conductor_do_work(&driver->conductor);
+            rusteron_driver_conductor_do_work(&driver->conductor);
 
         *conductor_due_ns = 0 == conducted ? now_ns + RUSTERON_CONDUCTOR_INTERVAL_NS : now_ns;
         work_count += conducted;

@@ -2560,6 +2560,9 @@ unsafe extern "C" {
     ) -> ::core::ffi::c_int;
     pub fn rusteron_driver_is_gone(watch: ::core::ffi::c_int) -> bool;
     pub fn rusteron_driver_unwatch(watch: ::core::ffi::c_int);
+    pub fn rusteron_steady_clock_ms() -> i64;
+    pub fn rusteron_client_look_at_driver(client: *mut aeron_t);
+    pub fn rusteron_client_follow_clock(client: *mut aeron_t);
     pub fn rusteron_client_end_driver(client: *mut aeron_t);
     pub fn rusteron_driver_mark_gone(
         aeron_dir: *const ::core::ffi::c_char,

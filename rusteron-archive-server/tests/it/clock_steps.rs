@@ -1,0 +1,192 @@
+//! Steps of the wall clock in an archive with its driver, and in its clients.
+//!
+//! The processes have a wall clock of their own. The machine's is never stepped.
+
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rusteron_archive::{Archive, ReplayMerge};
+use rusteron_client::{Aeron, CncFile, Context};
+use rusteron_test_support::archive::{STREAM, numbered, offer_numbered};
+use rusteron_test_support::{
+    ChildProcess, DEADLINE, Running, SteppedClock, await_that, command, free_port,
+};
+use tempfile::TempDir;
+
+use crate::bad_days::{WITH_DRIVER, end, start};
+use crate::support::ipc_context;
+
+const JOB: &str = "RUSTERON_TEST_JOB";
+const STEP: Duration = Duration::from_secs(15);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A directory for an archive with its driver, and the clock of all processes.
+struct Fixture {
+    home: TempDir,
+    clock: SteppedClock,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self { home: tempfile::tempdir().expect("a directory"), clock: SteppedClock::new() }
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.home.path().join("driver")
+    }
+
+    /// All timeouts are Aeron's.
+    fn archive(&self) -> Running {
+        let mut program = command(
+            WITH_DRIVER,
+            [
+                "-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:0",
+                "-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0",
+                "-Daeron.archive.threading.mode=SHARED",
+                "-Daeron.threading.mode=SHARED",
+            ],
+        );
+        program
+            .arg("--dir")
+            .arg(self.dir())
+            .arg("--archive-dir")
+            .arg(self.home.path().join("archive"));
+        self.clock.set(&mut program);
+        start(program)
+    }
+
+    /// A client in a process of its own, which runs the test `client_process`.
+    fn client(&self, kind: &str) -> ChildProcess {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command
+            .args(["--exact", "clock_steps::client_process", "--ignored", "--nocapture"])
+            .env(JOB, format!("{kind} {}", self.dir().display()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut client = ChildProcess::spawn(self.clock.set(&mut command));
+        client.await_line("ready");
+        client
+    }
+
+    fn step(&mut self, step: impl FnOnce(&mut SteppedClock)) {
+        let cnc = CncFile::open(self.dir(), DEADLINE).expect("a driver");
+        self.clock.step_and_look(&cnc, step);
+    }
+}
+
+#[test]
+#[ignore = "run by the tests below, in processes with another clock"]
+fn client_process() {
+    let job = std::env::var(JOB).expect("a job");
+    let (kind, dir) = job.split_once(' ').expect("a directory");
+    let mut context = Context::new().expect("a context");
+    context.set_dir(Path::new(dir)).expect("a directory");
+    let aeron = Aeron::connect(context).expect("a client");
+    let session = || Archive::connect(&aeron, ipc_context()).expect("a session");
+    match kind {
+        "record" => record_at_each_line(&session()),
+        "merge" => merge_after_lines(&session(), session()),
+        _ => unreachable!("{kind}"),
+    }
+}
+
+fn record_at_each_line(archive: &Archive) {
+    let (mut publication, recording_id) =
+        archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a recording");
+    println!("ready");
+    while read_line() {
+        let position = offer_numbered(&mut publication, 0..10);
+        archive.await_recorded(recording_id, position, DEADLINE).expect("recorded");
+        println!("recorded");
+    }
+}
+
+/// Merges a replay with a live stream. The parent steps the clock between the first two polls.
+fn merge_after_lines(archive: &Archive, other: Archive) {
+    let (control, endpoint) = (free_port(), free_port());
+    let channel = format!(
+        "aeron:udp?control=localhost:{control}|control-mode=dynamic|fc=min|term-length=64k"
+    );
+    let (mut publication, recording_id) =
+        archive.add_recorded_exclusive_publication(&channel, STREAM).expect("a recording");
+    let position = offer_numbered(&mut publication, 0..10);
+    archive.await_recorded(recording_id, position, DEADLINE).expect("recorded");
+    let subscription = archive
+        .aeron()
+        .add_subscription("aeron:udp?control-mode=manual", STREAM)
+        .expect("a subscription");
+    let mut merge = ReplayMerge::builder(
+        format!("aeron:udp?session-id={}", publication.session_id()),
+        "aeron:udp?endpoint=localhost:0",
+        format!("aeron:udp?endpoint=localhost:{endpoint}|control=localhost:{control}"),
+    )
+    .progress_timeout(DEADLINE)
+    .live_timeout(DEADLINE)
+    .start(other, subscription, recording_id)
+    .expect("a merge");
+    let mut received = Vec::new();
+    let mut poll = || {
+        merge.poll(|text, _| received.push(numbered(text)), 100).expect("a merge");
+        merge.is_merged()
+    };
+    println!("ready");
+    for _ in 0..2 {
+        read_line();
+        // Requests are sent, and there are no answers.
+        (0..10).for_each(|_| assert!(!poll()));
+        println!("polled");
+    }
+    await_that("the merge", poll);
+    assert_eq!(received, (0..10).collect::<Vec<_>>());
+    println!("merged");
+}
+
+fn read_line() -> bool {
+    std::io::stdin().lock().read_line(&mut String::new()).expect("a line") > 0
+}
+
+#[test]
+fn archive_and_clients_survive_steps() {
+    let mut fixture = Fixture::new();
+    let archive = fixture.archive();
+    let mut client = fixture.client("record");
+    for length in [STEP, HOUR] {
+        fixture.step(|clock| clock.step_forward(length));
+        fixture.step(|clock| clock.step_forward(length));
+        fixture.step(|clock| clock.step_back(length));
+        client.write_line("");
+        assert_eq!(client.line(), "recorded");
+    }
+    client.close_input();
+    assert!(client.wait().success());
+    assert_eq!(end(archive), Vec::<String>::new());
+}
+
+#[test]
+fn killed_archive_restarts_after_step_back() {
+    let mut fixture = Fixture::new();
+    let mut archive = fixture.archive();
+    archive.kill();
+    fixture.clock.step_back(HOUR);
+    end(fixture.archive());
+}
+
+#[test]
+fn replay_merge_survives_step() {
+    let mut fixture = Fixture::new();
+    let archive = fixture.archive();
+    let mut client = fixture.client("merge");
+    // The merge makes no progress meanwhile.
+    archive.signal("STOP");
+    client.write_line("");
+    assert_eq!(client.line(), "polled");
+    fixture.clock.step_forward(HOUR);
+    client.write_line("");
+    assert_eq!(client.line(), "polled");
+    archive.signal("CONT");
+    assert_eq!(client.line(), "merged");
+    drop(client);
+    end(archive);
+}
