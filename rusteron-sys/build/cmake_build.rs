@@ -9,7 +9,7 @@ use crate::cmake_options::{
     DEFINITIONS, FIND_JAVA, LINUX_DEFINITIONS, MINIMUM_VERSION, do_nothing, parse_version,
 };
 use crate::compile;
-use crate::guards::{GUARDED_FLAG, INCLUDED, guarded, guards};
+use crate::guards::{INCLUDED, guarded, guards};
 use crate::out_dir;
 use crate::source::{Features, Sources};
 use crate::target::{Platform, Target};
@@ -82,10 +82,7 @@ fn configure(
         .define("BUILD_AERON_DRIVER", on_off(features.driver))
         .define("BUILD_AERON_ARCHIVE_API", on_off(features.archive))
         .define("CMAKE_MODULE_PATH", for_cmake(module_dir()?))
-        .define(
-            "CMAKE_PROJECT_TOP_LEVEL_INCLUDES",
-            for_cmake(shim_file(sources, features, target)?),
-        )
+        .define("CMAKE_PROJECT_TOP_LEVEL_INCLUDES", for_cmake(shim_file(sources, features)?))
         .define("GRADLE_WRAPPER", do_nothing(&for_cmake(cmake().into())));
     let platform = if target.os == Platform::Linux { LINUX_DEFINITIONS } else { &[] };
     for (name, value) in DEFINITIONS.iter().chain(platform) {
@@ -94,6 +91,9 @@ fn configure(
     if let Some(codecs) = &sources.codecs {
         // A list of directories instead of a flag, because flags are split at spaces.
         config.define("CMAKE_C_STANDARD_INCLUDE_DIRECTORIES", for_cmake(codecs.clone()));
+    }
+    for flag in compile::hardening_flags(target) {
+        config.cflag(flag);
     }
     let flags = env::var(compile::C_FLAGS_VARIABLE).unwrap_or_default();
     for flag in flags.split_whitespace() {
@@ -119,7 +119,7 @@ fn module_dir() -> Result<PathBuf, String> {
 /// Writes a file for CMake that renames the guarded calls to the shim's functions, and leaves out the files that the
 /// shim includes. It applies to each directory whose target contains them, once all directories are known. The file also
 /// lets the shim's scanners precede Aeron's.
-fn shim_file(sources: &Sources, features: Features, target: &Target) -> Result<PathBuf, String> {
+fn shim_file(sources: &Sources, features: Features) -> Result<PathBuf, String> {
     let path = out_dir().join("shim.cmake");
     let mut text =
         format!("include_directories(BEFORE \"{}\")\n", for_cmake(compile::scanners_dir()));
@@ -138,11 +138,7 @@ fn shim_file(sources: &Sources, features: Features, target: &Target) -> Result<P
     for (file, calls) in guards(sources, features)? {
         let names = calls.iter().map(|call| format!("{call}={}", guarded(call)));
         let names = names.collect::<Vec<_>>().join(";");
-        let options = if target.msvc { "" } else { GUARDED_FLAG };
-        set_properties(
-            file,
-            format!("COMPILE_DEFINITIONS \"{names}\" COMPILE_OPTIONS \"{options}\""),
-        );
+        set_properties(file, format!("COMPILE_DEFINITIONS \"{names}\""));
     }
     if features.archive {
         for (file, _) in INCLUDED {

@@ -13,7 +13,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::guards::{GUARDED_FLAG, INCLUDED, guarded, guards};
+use crate::guards::{INCLUDED, guarded, guards};
 use crate::source::{Features, Sources};
 use crate::target::Target;
 use crate::{AERON_VERSION, manifest_dir};
@@ -79,16 +79,14 @@ impl Plan {
             let advice = if error.contains("failed to find tool") { COMPILER_ADVICE } else { "" };
             format!("compiling Aeron {AERON_VERSION} failed: {error}{advice}")
         };
-        let mut build = self.builder(target);
+        let builder = self.builder(target);
+        let mut build = builder.clone();
         let mut unguarded = self.files.clone();
         unguarded.retain(|file| !INCLUDED.iter().any(|(included, _)| file.ends_with(included)));
         for (file, calls) in &self.guards {
             unguarded.retain(|other| other != file);
-            let mut build_guarded = self.builder(target);
+            let mut build_guarded = builder.clone();
             build_guarded.file(file);
-            if !target.msvc {
-                build_guarded.flag(GUARDED_FLAG);
-            }
             for call in *calls {
                 build_guarded.define(call, guarded(call).as_str());
             }
@@ -142,12 +140,26 @@ impl Plan {
         if !target.msvc {
             build.flag_if_supported("-fstrict-aliasing");
             build.flag_if_supported("-fno-omit-frame-pointer");
+            build.flags(hardening_flags(target));
         }
         for flag in env::var(C_FLAGS_VARIABLE).unwrap_or_default().split_whitespace() {
             build.flag(flag);
         }
         build
     }
+}
+
+/// Flags that limit what a fault of the C code can do: a function that has written behind an array on its stack ends the
+/// process, functions of the C library compare lengths with those of arrays, and integers wrap, as they do in Java.
+pub(crate) fn hardening_flags(target: &Target) -> Vec<String> {
+    if target.msvc {
+        return Vec::new();
+    }
+    let compiler = cc::Build::new();
+    let is_supported = |flag: &&str| compiler.is_flag_supported(flag).unwrap_or(false);
+    let flags = ["-fstack-protector-strong", "-fwrapv"].into_iter().filter(is_supported);
+    let header = manifest_dir().join("shim/rusteron_hardening.h").display().to_string();
+    flags.map(str::to_owned).chain(["-include".to_owned(), header]).collect()
 }
 
 /// The shim has a directory for each part, with the C files that the part needs.

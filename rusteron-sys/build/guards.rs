@@ -104,10 +104,6 @@ pub(crate) const INCLUDED: &[Guard] = &[
     ),
 ];
 
-/// Compilers that fortify replace the declaration of `memset` by an inline function, whose name the macro would change
-/// with the calls. Guarded files are not fortified.
-pub(crate) const GUARDED_FLAG: &str = "-U_FORTIFY_SOURCE";
-
 /// Returns the guarded files among the compiled ones, and the calls. Refuses a tree without a guarded call: its macro
 /// would rename nothing.
 pub(crate) fn guards(

@@ -2,6 +2,8 @@
 
 mod bindings_drift;
 mod cmake_parity;
+#[cfg(unix)]
+mod hardening;
 mod linking;
 mod scanners;
 mod source_lookup;
