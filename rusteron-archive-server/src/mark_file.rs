@@ -3,10 +3,12 @@
 //! archive and cluster share.
 //!
 //! - **Restart.** By its timestamp alone, a killed archive blocks the directory for ten seconds. This one holds the
-//!   lock of the file, too, which the operating system takes away from a process that ends. So if the lock is free
+//!   [lock] of the directory, too, which the operating system takes away from a process that ends. So if the lock is free
 //!   and the owner is one that had it since the last boot, the owner has ended, and the next server starts at once. A
 //!   process id would not do: containers that share a directory have processes of the same ids.
 //! - **A server that hangs** keeps the lock, and so the directory, however old its timestamp is.
+//! - **A mark file elsewhere**, or one that was deleted, guards nothing. So the server locks the directory of the recordings
+//!   in any case, and that of the mark file if it is another one.
 //! - **File systems without locks** have the rules of the timestamp alone, and so have directories that another host or
 //!   Java's archive has used last.
 //! - **Notes.** A killed server leaves the positions of its recordings, by which the next one tells a message that a
@@ -19,7 +21,7 @@
 mod client;
 mod guard;
 mod header;
-mod lock;
+pub(crate) mod lock;
 mod positions;
 
 use std::collections::HashMap;
@@ -44,7 +46,7 @@ use crate::mark_file::header::{
     BOOT_ID_LENGTH, HOLDER_STARTED, HOLDER_STARTING, HOLDER_STATE_OFFSET, Header, HeaderError,
     Holder, VERSION,
 };
-use crate::mark_file::lock::Lock;
+use crate::mark_file::lock::{LOCK_NAME, Lock};
 pub(crate) use crate::mark_file::positions::PositionSlot;
 #[cfg(test)]
 pub(crate) use crate::mark_file::positions::read as read_positions;
@@ -65,8 +67,45 @@ pub(crate) struct MarkFile {
     /// There is a lock, and space for notes.
     has_notes: bool,
     killed: Killed,
+    /// Device and inode of the file, if there is a lock. They tell the file from its copies.
+    id: Option<FileId>,
     /// Dropped last.
-    lock: Lock,
+    _locks: Locks,
+}
+
+/// Device and inode of a file.
+type FileId = [i64; 2];
+
+/// The locks of both directories: the recordings', and the mark file's, which is usually the same.
+#[derive(Debug)]
+struct Locks {
+    _archive_dir: Option<Lock>,
+    mark_file_dir: Lock,
+}
+
+impl Locks {
+    /// Locks both directories by a function. `refused` says which one has another owner.
+    fn new(
+        archive_dir: &Path,
+        mark_file_dir: &Path,
+        lock: impl Fn(&Path) -> io::Result<std::result::Result<Lock, Owner>>,
+        refused: impl Fn(&Path, Owner) -> ServerError,
+    ) -> Result<Self> {
+        let lock = |dir: &Path, path: &Path| {
+            lock(dir)
+                .map_err(|error| ServerError::file(&dir.join(LOCK_NAME), &error))?
+                .map_err(|owner| refused(path, owner))
+        };
+        let is_elsewhere = archive_dir != mark_file_dir;
+        Ok(Self {
+            _archive_dir: is_elsewhere.then(|| lock(archive_dir, archive_dir)).transpose()?,
+            mark_file_dir: lock(mark_file_dir, &mark_file_dir.join(NAME))?,
+        })
+    }
+
+    fn are_held(&self) -> bool {
+        self.mark_file_dir.is_held()
+    }
 }
 
 /// Notes of the former archive, if it was killed.
@@ -80,11 +119,12 @@ struct Killed {
 
 impl Killed {
     /// Reads the notes of the owner of a file. `start` is the length of what is missing in front of the header.
-    fn read(bytes: &[u8], header: &Header, start: usize, former: Former, lock: &Lock) -> Self {
+    fn read(bytes: &[u8], header: &Header, start: usize, former: Former, file: &File) -> Self {
         if !former.has_ended || start != 0 || !header.has_space_for_notes() {
             return Self::default();
         }
-        let client = lock.file_id().and_then(|file| client::read(bytes, file));
+        let id = file.metadata().ok().and_then(|metadata| file_id(&metadata));
+        let client = id.and_then(|id| client::read(bytes, id));
         Self { positions: positions::read(bytes), client }
     }
 
@@ -130,14 +170,17 @@ impl MarkFile {
         )?;
         let path = dir.join(NAME);
         let reservation = Reservation::new(&path).map_err(|owner| active(&path, owner))?;
-        let (map, lock, killed) = match create(&path, &header, length)? {
-            Some((map, lock)) => (map, lock, Killed::default()),
-            None => take_over(&path, &header, length)?,
+        let locks = Locks::new(&archive_dir, &dir, Lock::new, active)?;
+        let (map, killed) = match create(&path, &header, length, &locks)? {
+            Some(map) => (map, Killed::default()),
+            None => take_over(&path, &header, length, &locks)?,
         };
         let file = mark_file::MarkFile::new(map, HEADER_LENGTH..errors_end, reservation);
         // From here on, dropping the mark file marks it as ended.
-        let has_notes = lock.is_held() && header.has_space_for_notes();
-        let mark_file = Self { file, has_notes, killed, lock };
+        let has_notes = locks.are_held() && header.has_space_for_notes();
+        let id = fs::metadata(&path).ok().and_then(|metadata| file_id(&metadata));
+        let id = id.filter(|_| has_notes);
+        let mark_file = Self { file, has_notes, killed, id, _locks: locks };
         let link = archive_dir.join(LINK_NAME);
         mark_file::replace_link(&link, (dir != archive_dir).then_some(&*dir))
             .map_err(|error| ServerError::file(&link, &error))?;
@@ -158,8 +201,8 @@ impl MarkFile {
 
     /// Notes the client of this server, in place of the former archive's. Belongs before the first counter.
     pub(crate) fn note_client(&self, client: &ClientIdentity) {
-        if let Some(file) = self.lock.file_id().filter(|_| self.has_notes) {
-            client::store(self, client, file);
+        if let Some(id) = self.id {
+            client::store(self, client, id);
         }
     }
 
@@ -243,30 +286,46 @@ fn make_dir(dir: &Path, setting: &str) -> Result<PathBuf> {
     })
 }
 
-/// A whole file, and its lock.
-type Locked = (MappedFile, Lock);
+#[cfg(unix)]
+fn file_id(metadata: &fs::Metadata) -> Option<FileId> {
+    use std::os::unix::fs::MetadataExt;
 
-/// Makes a new file. Returns `None` if the file exists.
-fn create(path: &Path, header: &Header, length: usize) -> Result<Option<Locked>> {
+    Some([metadata.dev() as i64, metadata.ino() as i64])
+}
+
+#[cfg(not(unix))]
+fn file_id(_: &fs::Metadata) -> Option<FileId> {
+    None
+}
+
+/// Makes a new file, and maps the whole. Returns `None` if the file exists.
+fn create(
+    path: &Path,
+    header: &Header,
+    length: usize,
+    locks: &Locks,
+) -> Result<Option<MappedFile>> {
     let failed = |error: io::Error| ServerError::file(path, &error);
     let Some(mut file) = mark_file::open_new(path).map_err(failed)? else { return Ok(None) };
-    // Another server may have found the empty file.
-    let lock = Lock::new(path, &file).ok_or_else(|| active(path, Owner::HasTakenOver))?;
-    let bytes = encode(header, &lock);
-    // A file that is cut short stays: removing it would leave a server that has opened it meanwhile without a guard.
-    let map = mark_file::write_whole(&mut file, &bytes, length).map_err(failed)?;
-    Ok(Some((map, lock)))
+    let bytes = encode(header, locks);
+    // A file that is cut short stays: removing it would leave an archive that has opened it meanwhile without a guard.
+    mark_file::write_whole(&mut file, &bytes, length).map_err(failed).map(Some)
 }
 
 /// Takes over an existing file, if its owner is not alive. Returns the notes of a killed owner, too.
-fn take_over(path: &Path, header: &Header, length: usize) -> Result<(MappedFile, Lock, Killed)> {
+fn take_over(
+    path: &Path,
+    header: &Header,
+    length: usize,
+    locks: &Locks,
+) -> Result<(MappedFile, Killed)> {
     let failed = |error: io::Error| ServerError::file(path, &error);
     let refused = |owner: Owner| active(path, owner);
     let mut file = files::open(path, OpenOptions::new().read(true).write(true)).map_err(failed)?;
-    let Ended { lock, bytes, owner } = former_owner(path, &file)?.map_err(refused)?;
+    let Ended { bytes, owner } = former_owner(path, &file, locks)?.map_err(refused)?;
     let Some((old, start, former)) = owner else {
-        let map = mark_file::write_whole(&mut file, &encode(header, &lock), length);
-        return Ok((map.map_err(failed)?, lock, Killed::default()));
+        let map = mark_file::write_whole(&mut file, &encode(header, locks), length);
+        return Ok((map.map_err(failed)?, Killed::default()));
     };
     // The header is not zero throughout, so its beginning is on disk.
     let map = MappedFile::new(&file, HEADER_LENGTH).map_err(failed)?;
@@ -285,14 +344,14 @@ fn take_over(path: &Path, header: &Header, length: usize) -> Result<(MappedFile,
     if let Err(error) = mark_file::save_errors(path, "archive", &file, errors, errors_length) {
         log::warn!("the errors in {} cannot be saved: {error}", path.display());
     }
-    let mut new = encode(header, &lock);
-    let killed = Killed::read(&bytes, &old, start, former, &lock);
+    let mut new = encode(header, locks);
+    let killed = Killed::read(&bytes, &old, start, former, &file);
     if !killed.is_empty() && header.has_space_for_notes() {
         // Until the catalog has the ends and the client is closed: this server can be killed before.
         new[NOTES].copy_from_slice(&bytes[NOTES]);
     }
     match mark_file::write_whole(&mut file, &new, length) {
-        Ok(map) => Ok((map, lock, killed)),
+        Ok(map) => Ok((map, killed)),
         Err(error) => {
             if start == 0 {
                 activity.store(ENDED.to_le(), Ordering::Release);
@@ -305,7 +364,6 @@ fn take_over(path: &Path, header: &Header, length: usize) -> Result<(MappedFile,
 
 /// A mark file whose owner has ended.
 struct Ended {
-    lock: Lock,
     /// The header's, as far as there are any.
     bytes: Vec<u8>,
     /// The header, the length of what is missing in front of it, and its owner. `None` if its making was cut short by a
@@ -313,20 +371,17 @@ struct Ended {
     owner: Option<(Header, usize, Former)>,
 }
 
-/// Locks a mark file and reads it, or returns the owner that may be alive.
-fn former_owner(path: &Path, file: &File) -> Result<Result<Ended, Owner>> {
+/// Reads a mark file, or returns the owner that may be alive although it does not hold the locks.
+fn former_owner(path: &Path, file: &File, locks: &Locks) -> Result<Result<Ended, Owner>> {
     let failed = |error: io::Error| ServerError::file(path, &error);
     let is_old = mark_file::is_old(file).map_err(failed)?;
-    let lock = Lock::new(path, file);
     let mut bytes = Vec::new();
     file.take(HEADER_LENGTH as u64).read_to_end(&mut bytes).map_err(failed)?;
     // Its making is in progress, or was cut short.
     if bytes.len() < HEADER_LENGTH || bytes.iter().all(|byte| *byte == 0) {
-        let lock = lock.filter(|_| is_old);
-        return Ok(lock.map(|lock| Ended { lock, bytes, owner: None }).ok_or(Owner::Making));
+        return Ok(if is_old { Ok(Ended { bytes, owner: None }) } else { Err(Owner::Making) });
     }
     let (header, start) = decode(path, &bytes)?;
-    let Some(lock) = lock else { return Ok(Err(Owner::Locked { pid: header.pid })) };
     let former = Former {
         activity_timestamp: header.activity_timestamp,
         pid: header.pid,
@@ -334,10 +389,10 @@ fn former_owner(path: &Path, file: &File) -> Result<Result<Ended, Owner>> {
         is_starting: header.activity_timestamp == STARTING
             || header.version == 0 && header.activity_timestamp == 0,
         is_old,
-        has_ended: lock.is_held() && header.holder.has_ended(&header, &boot_id()),
+        has_ended: locks.are_held() && header.holder.has_ended(&header, &boot_id()),
     };
     let owner = Some((header, start, former));
-    Ok(former.check().map(|()| Ended { lock, bytes, owner }))
+    Ok(former.check().map(|()| Ended { bytes, owner }))
 }
 
 /// Decodes the header of a file. Returns it with the length of what is missing in front of it.
@@ -355,8 +410,8 @@ fn decode(path: &Path, bytes: &[u8]) -> Result<(Header, usize)> {
 }
 
 /// Returns the bytes of a header whose texts are known to fit. Without a lock, it names no boot.
-fn encode(header: &Header, lock: &Lock) -> Vec<u8> {
-    let boot_id = if lock.is_held() { header.holder.boot_id } else { [0; BOOT_ID_LENGTH] };
+fn encode(header: &Header, locks: &Locks) -> Vec<u8> {
+    let boot_id = if locks.are_held() { header.holder.boot_id } else { [0; BOOT_ID_LENGTH] };
     let header = Header { holder: Holder { boot_id, ..header.holder }, ..header.clone() };
     header.encode().unwrap_or_default()
 }

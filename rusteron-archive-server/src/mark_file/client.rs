@@ -11,8 +11,7 @@ use std::sync::atomic::Ordering;
 
 use rusteron_core::cnc::{ClientIdentity, i64_at};
 
-use crate::mark_file::lock::FileId;
-use crate::mark_file::{MarkFile, NOTES};
+use crate::mark_file::{FileId, MarkFile, NOTES};
 
 /// Where the record is in the file.
 pub(super) const RECORD: Range<usize> = NOTES.start..NOTES.start + 48;

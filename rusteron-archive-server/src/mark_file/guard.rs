@@ -9,39 +9,58 @@ use rusteron_core::files;
 use rusteron_core::mark_file::{LIVENESS_TIMEOUT, Owner, Reservation};
 
 use crate::error::{Result, ServerError, ServerErrorKind};
-use crate::mark_file::{Ended, Killed, LINK_NAME, Lock, NAME, former_owner};
+use crate::mark_file::{Ended, Killed, LINK_NAME, Lock, Locks, NAME, former_owner};
 
 /// Keeps this server out of a directory. Java's archive knows no lock, and starts nevertheless.
 #[derive(Debug)]
 pub(crate) struct Guard {
     killed_positions: HashMap<i64, i64>,
-    _lock: Option<Lock>,
+    _locks: Locks,
     _reservation: Reservation,
 }
 
 impl Guard {
-    /// Locks a directory's mark file, without changing it. A directory without one, such as a copy, has no archive.
+    /// Locks a directory to change its files, but for the mark file. A directory without one, such as a copy, has no archive
+    /// unless it is locked.
     ///
     /// # Errors
     /// - [`ActiveArchive`](ServerErrorKind::ActiveArchive): an archive is alive, or may be. The text names its process.
     /// - [`InvalidMarkFile`](ServerErrorKind::InvalidMarkFile): the file is damaged, or of another version.
     /// - Errors of files.
     pub(crate) fn new(archive_dir: &Path) -> Result<Self> {
-        let path = mark_file_dir(archive_dir)?.join(NAME);
+        Self::with(archive_dir, Lock::new)
+    }
+
+    /// As [`new`](Self::new), without a change of the directory, and without a lock if this user may not take it.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn of_reader(archive_dir: &Path) -> Result<Self> {
+        Self::with(archive_dir, Lock::of_reader)
+    }
+
+    fn with(
+        archive_dir: &Path,
+        lock: impl Fn(&Path) -> io::Result<std::result::Result<Lock, Owner>>,
+    ) -> Result<Self> {
+        let dir = mark_file_dir(archive_dir)?;
+        let path = dir.join(NAME);
         let refused = |owner| active(&path, owner);
         let reservation = Reservation::new(&path).map_err(refused)?;
-        let (lock, killed_positions) = match files::open(&path, OpenOptions::new().read(true)) {
+        let locks = Locks::new(&canonical(archive_dir)?, &dir, lock, active)?;
+        let killed_positions = match files::open(&path, OpenOptions::new().read(true)) {
             Ok(file) => {
-                let Ended { lock, bytes, owner } = former_owner(&path, &file)?.map_err(refused)?;
+                let Ended { bytes, owner } =
+                    former_owner(&path, &file, &locks)?.map_err(refused)?;
                 let positions = owner.map(|(header, start, former)| {
-                    Killed::read(&bytes, &header, start, former, &lock).positions
+                    Killed::read(&bytes, &header, start, former, &file).positions
                 });
-                (Some(lock), positions.unwrap_or_default())
+                positions.unwrap_or_default()
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => (None, HashMap::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => HashMap::new(),
             Err(error) => return Err(ServerError::file(&path, &error)),
         };
-        Ok(Self { killed_positions, _lock: lock, _reservation: reservation })
+        Ok(Self { killed_positions, _locks: locks, _reservation: reservation })
     }
 
     /// Returns the positions that recordings had when the last archive was killed, by id.
@@ -50,9 +69,12 @@ impl Guard {
     }
 }
 
+fn canonical(dir: &Path) -> Result<PathBuf> {
+    dir.canonicalize().map_err(|error| ServerError::file(dir, &error))
+}
+
 /// Returns the directory of the mark file, which a link file may name.
 fn mark_file_dir(archive_dir: &Path) -> Result<PathBuf> {
-    let canonical = |dir: &Path| dir.canonicalize().map_err(|error| ServerError::file(dir, &error));
     let link = archive_dir.join(LINK_NAME);
     match fs::read(&link) {
         Ok(bytes) => {

@@ -1,14 +1,19 @@
-//! The lock of a mark file.
+//! The lock of an archive's directory.
+//!
+//! It is a file of its own that only the archive's user can open. Whoever can read a file can also lock it, so that a lock of
+//! the mark file, which others may read, would let them keep the archive out.
 
-use std::fs::File;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::path::Path;
 
 use rusteron_core::ffi::Process;
+use rusteron_core::files;
+use rusteron_core::mark_file::{Owner, open_new};
 
-/// Device and inode of a file.
-pub(super) type FileId = [i64; 2];
+pub(crate) const LOCK_NAME: &str = "archive.lock";
 
-/// The lock of a file, if the file system has locks. The operating system takes it away from a process that ends.
+/// The lock of a directory, if the file system has locks. The operating system takes it away from a process that ends.
 ///
 /// A forked child gets the file, too. It neither unlocks the file by dropping this, nor keeps the lock beyond the drop in
 /// its parent. It does keep the lock of a parent that was killed.
@@ -19,16 +24,67 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Locks a file. Returns `None` if it is locked already, by another process or by another opening of this one.
-    pub(super) fn new(path: &Path, file: &File) -> Option<Self> {
-        let file = match try_lock(file) {
-            Ok(file) => Some(file?),
+    /// Locks a directory, and makes the file if it is missing. Returns the owner if another archive or tool has the lock,
+    /// of this process or of another one.
+    ///
+    /// # Errors
+    /// The file cannot be made or opened.
+    pub(super) fn new(dir: &Path) -> io::Result<Result<Self, Owner>> {
+        let path = dir.join(LOCK_NAME);
+        loop {
+            let file = match open_new(&path)? {
+                Some(file) => file,
+                None => match open(&path) {
+                    Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                    opened => opened?,
+                },
+            };
+            make_private(&file)?;
+            match Self::of(&path, file) {
+                // Somebody has removed the file meanwhile, and made another one.
+                Ok(lock) if !lock.is_of(&path) => {}
+                locked => return Ok(locked),
+            }
+        }
+    }
+
+    /// Locks a directory that is only read: without a lock if there is no file, or none that this user may open.
+    ///
+    /// # Errors
+    /// The file cannot be opened for another reason.
+    pub(super) fn of_reader(dir: &Path) -> io::Result<Result<Self, Owner>> {
+        let path = dir.join(LOCK_NAME);
+        match open(&path) {
+            Ok(file) => Ok(Self::of(&path, file)),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::NotFound
+                        | ErrorKind::PermissionDenied
+                        | ErrorKind::ReadOnlyFilesystem
+                ) =>
+            {
+                Ok(Ok(Self { file: None, process: Process::current() }))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn of(path: &Path, mut file: File) -> Result<Self, Owner> {
+        let file = match try_lock(&file) {
+            Ok(true) => {
+                // For the refusal of others. They do without if the disk is full.
+                let pid = std::process::id().to_string();
+                let _ = file.set_len(0).and_then(|()| file.write_all(pid.as_bytes()));
+                Some(file)
+            }
+            Ok(false) => return Err(owner(&mut file)),
             Err(error) => {
                 log::debug!("{} cannot be locked: {error}", path.display());
                 None
             }
         };
-        Some(Self { file, process: Process::current() })
+        Ok(Self { file, process: Process::current() })
     }
 
     /// Returns whether there is a lock at all.
@@ -36,9 +92,13 @@ impl Lock {
         self.file.is_some()
     }
 
-    /// Returns what tells the file from its copies: device and inode. `None` without a lock.
-    pub(super) fn file_id(&self) -> Option<FileId> {
-        self.file.as_ref().and_then(file_id)
+    /// Returns whether the file that is locked has this path.
+    fn is_of(&self, path: &Path) -> bool {
+        let Some(file) = &self.file else { return true };
+        match (file.metadata(), fs::metadata(path)) {
+            (Ok(locked), Ok(named)) => super::file_id(&locked) == super::file_id(&named),
+            _ => false,
+        }
     }
 }
 
@@ -50,26 +110,51 @@ impl Drop for Lock {
     }
 }
 
-/// Returns another handle of the file, with the lock. `None` if it is locked already.
-#[cfg(unix)]
-fn try_lock(file: &File) -> std::io::Result<Option<File>> {
-    use rustix::fs::{FlockOperation, flock};
-    use rustix::io::Errno;
+fn open(path: &Path) -> io::Result<File> {
+    files::open(path, OpenOptions::new().read(true).write(true))
+}
 
-    let file = file.try_clone()?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
-        Err(Errno::WOULDBLOCK) => Ok(None),
-        Err(error) => Err(error.into()),
+/// Returns the owner that the file names.
+fn owner(file: &mut File) -> Owner {
+    let mut pid = String::new();
+    let read = file.rewind().and_then(|()| file.take(20).read_to_string(&mut pid));
+    Owner::Locked { pid: read.ok().and_then(|_| pid.parse().ok()).unwrap_or_default() }
+}
+
+/// Takes the rights of others away, which a copy of a directory may have given.
+#[cfg(unix)]
+fn make_private(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+
+    const ONLY_OWNER: u32 = 0o600;
+
+    let mode = file.metadata()?.permissions().mode() & 0o777;
+    if mode == ONLY_OWNER {
+        return Ok(());
+    }
+    match file.set_permissions(fs::Permissions::from_mode(ONLY_OWNER)) {
+        // It is the file of another user, who lets this one write to it.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
+        set => set,
     }
 }
 
-#[cfg(unix)]
-fn file_id(file: &File) -> Option<FileId> {
-    use std::os::unix::fs::MetadataExt;
+#[cfg(not(unix))]
+fn make_private(_: &File) -> io::Result<()> {
+    Ok(())
+}
 
-    let metadata = file.metadata().ok()?;
-    Some([metadata.dev() as i64, metadata.ino() as i64])
+/// Returns whether the file is locked now.
+#[cfg(unix)]
+fn try_lock(file: &File) -> io::Result<bool> {
+    use rustix::fs::{FlockOperation, flock};
+    use rustix::io::Errno;
+
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 #[cfg(unix)]
@@ -79,13 +164,8 @@ fn unlock(file: &File) {
 }
 
 #[cfg(not(unix))]
-fn try_lock(_: &File) -> std::io::Result<Option<File>> {
-    Err(std::io::ErrorKind::Unsupported.into())
-}
-
-#[cfg(not(unix))]
-fn file_id(_: &File) -> Option<FileId> {
-    None
+fn try_lock(_: &File) -> io::Result<bool> {
+    Err(ErrorKind::Unsupported.into())
 }
 
 #[cfg(not(unix))]

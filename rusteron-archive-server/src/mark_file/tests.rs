@@ -216,15 +216,14 @@ fn second_server_in_process_is_refused() {
 fn server_that_hangs_keeps_directory() {
     let dir = tempfile::tempdir().expect("a directory");
     drop(activate(&dir).expect("a mark file"));
-    patch(&dir, PID_OFFSET, &77_i64.to_le_bytes());
     // Of another process, as far as locks are concerned.
-    let held = File::open(path(&dir)).expect("a file");
-    let held = Lock::new(&path(&dir), &held).expect("no other lock");
+    let held = Lock::new(dir.path()).expect("a file").expect("no other lock");
     assert!(held.is_held());
+    let text = format!("process {}, which is running", std::process::id());
     for activity in [ENDED, 0, mark_file::now(), STARTING] {
         patch(&dir, ACTIVITY_OFFSET, &activity.to_le_bytes());
         make_old(&dir);
-        assert_refused(&dir, ServerErrorKind::ActiveArchive, "process 77, which is running");
+        assert_refused(&dir, ServerErrorKind::ActiveArchive, &text);
     }
     drop(held);
     patch(&dir, ACTIVITY_OFFSET, &ENDED.to_le_bytes());
@@ -417,8 +416,82 @@ fn link_leads_to_mark_file() {
     let canonical = marks.canonicalize().expect("a path");
     assert_eq!(fs::read_to_string(&link).expect("a link"), canonical.to_string_lossy());
     assert_eq!(mark_file.file.path().parent(), Some(&*canonical));
+    drop(mark_file);
     let _ = activate_with(&settings(&archive)).expect("a mark file");
     assert!(!link.exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn mark_file_elsewhere_keeps_no_directory_open() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let archive = dir.path().join("archive");
+    let marks = |name: &str| {
+        let mut settings = settings(&archive);
+        settings.set_mark_file_dir(dir.path().join(name)).expect("a directory");
+        settings
+    };
+    let refused = |activated: Result<MarkFile>| {
+        let error = activated.expect_err("refused");
+        assert_eq!(error.kind(), ServerErrorKind::ActiveArchive);
+        assert!(error.message().contains("which is running"), "{error}");
+    };
+    let first = activate_with(&marks("first")).expect("a mark file");
+    refused(activate_with(&marks("second")));
+    refused(activate_with(&settings(&archive)));
+    fs::remove_file(first.file.path()).expect("the mark file");
+    refused(activate_with(&marks("second")));
+    // Another directory of recordings with the same one of mark files.
+    let mut other = settings(&dir.path().join("other"));
+    other.set_mark_file_dir(dir.path().join("first")).expect("a directory");
+    assert_eq!(activate_with(&other).expect_err("refused").kind(), ServerErrorKind::ActiveArchive);
+    drop(first);
+    let second = activate_with(&marks("second")).expect("a mark file");
+    fs::rename(&archive, dir.path().join("moved")).expect("renamed");
+    refused(activate_with(&settings(&dir.path().join("moved"))));
+    drop(second);
+    drop(activate_with(&settings(&dir.path().join("moved"))).expect("a mark file"));
+}
+
+#[cfg(unix)]
+#[test]
+fn tools_and_servers_keep_each_other_out() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let archive = dir.path().join("archive");
+    fs::create_dir(&archive).expect("a directory");
+    // Nothing is changed by a reader.
+    drop(Guard::of_reader(&archive).expect("no archive"));
+    assert_eq!(fs::read_dir(&archive).expect("a directory").count(), 0);
+    let editor = Guard::new(&archive).expect("no archive");
+    let mut elsewhere = settings(&archive);
+    elsewhere.set_mark_file_dir(dir.path().join("marks")).expect("a directory");
+    activate_with(&elsewhere).expect_err("an editor");
+    drop(editor);
+    let mark_file = activate_with(&elsewhere).expect("a mark file");
+    // As if the link had been lost, too.
+    fs::remove_file(archive.join(LINK_NAME)).expect("a link");
+    for guard in [Guard::new(&archive), Guard::of_reader(&archive)] {
+        assert_eq!(guard.expect_err("a server").kind(), ServerErrorKind::ActiveArchive);
+    }
+    drop(mark_file);
+}
+
+/// Who can read a file can lock it.
+#[cfg(unix)]
+#[test]
+fn readers_of_a_mark_file_keep_no_archive_out() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let dir = tempfile::tempdir().expect("a directory");
+    drop(activate(&dir).expect("a mark file"));
+    let reader = File::open(path(&dir)).expect("a file");
+    rustix::fs::flock(&reader, rustix::fs::FlockOperation::LockExclusive).expect("a lock");
+    // Nobody else can open the file of the lock, also after a copy that has lost its mode.
+    let lock = dir.path().join(lock::LOCK_NAME);
+    fs::set_permissions(&lock, fs::Permissions::from_mode(0o644)).expect("a mode");
+    drop(activate(&dir).expect("a mark file"));
+    let mode = fs::metadata(&lock).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
 }
 
 #[cfg(target_os = "linux")]
@@ -482,8 +555,7 @@ fn forked_child_neither_unlocks_nor_keeps_lock() {
     let child = child.expect("a child");
     await_that("the child's drop", || dropped.exists());
     assert_eq!(read(&dir).activity_timestamp, STARTING);
-    let other = File::open(path(&dir)).expect("a file");
-    assert!(Lock::new(&path(&dir), &other).is_none());
+    Lock::new(dir.path()).expect("a file").expect_err("a lock of the parent");
     drop(mark_file);
     let _ = activate(&dir).expect("a mark file");
     fs::write(&end, "").expect("written");

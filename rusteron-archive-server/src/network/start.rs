@@ -20,6 +20,7 @@ use crate::control::session::SessionSettings;
 use crate::counters::{ArchiveCounters, MeasuredAgent};
 use crate::error::{Result, ServerError, ServerErrorKind};
 use crate::mark_file::MarkFile;
+use crate::mark_file::lock::LOCK_NAME;
 use crate::network::adding::await_all;
 use crate::network::requests::RequestImage;
 use crate::network::{
@@ -150,11 +151,13 @@ fn activate_mark_file(settings: &ArchiveServerContext, archive_id: i64) -> Resul
     MarkFile::activate(settings, context.dir(), archive_id, file_page_size)
 }
 
-/// Deletes what an earlier archive has left, except for its mark file and what belongs to that, which guard the directory.
+/// Deletes what an earlier archive has left, except for its mark file and what belongs to that, and for the lock, which guard
+/// the directory.
 fn delete_contents(dir: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with("archive-mark") {
+        let name = entry.file_name();
+        if name == LOCK_NAME || name.to_string_lossy().starts_with("archive-mark") {
             continue;
         }
         if entry.file_type()?.is_dir() {
@@ -421,7 +424,8 @@ mod tests {
     #[test]
     fn deletion_leaves_mark_file() {
         let dir = tempfile::tempdir().expect("a directory");
-        for name in ["archive.catalog", "0-0.rec", "archive-mark.dat", "archive-mark.lnk"] {
+        let kept = ["archive-mark.dat", "archive-mark.lnk", LOCK_NAME];
+        for name in ["archive.catalog", "0-0.rec"].iter().chain(&kept) {
             fs::write(dir.path().join(name), name).expect("a file");
         }
         fs::create_dir_all(dir.path().join("other/files")).expect("a directory");
@@ -429,6 +433,6 @@ mod tests {
         let entries = fs::read_dir(dir.path()).expect("entries");
         let mut names: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
         names.sort();
-        assert_eq!(names, ["archive-mark.dat", "archive-mark.lnk"]);
+        assert_eq!(names, kept);
     }
 }

@@ -41,7 +41,7 @@ impl ArchiveFiles {
     /// # Errors
     /// Also [`ActiveArchive`](ServerErrorKind::ActiveArchive): an archive is alive, or may be. The text names its process.
     pub fn open_stopped(archive_dir: impl AsRef<Path>) -> Result<Self> {
-        let guard = Guard::new(archive_dir.as_ref())?;
+        let guard = Guard::of_reader(archive_dir.as_ref())?;
         Self::new(archive_dir.as_ref(), true, guard.killed_positions().clone())
     }
 
