@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusteron_client::IdleStrategyKind;
+use rusteron_core::dir_access::DirAccess;
 use rusteron_core::settings::read_variables;
 
 use crate::authenticators;

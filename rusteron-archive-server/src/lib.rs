@@ -114,5 +114,6 @@ pub use control::authentication::{
     AcceptAll, AllowAll, Authentication, Authenticator, Authorisation,
 };
 pub use error::{Result, ServerError, ServerErrorKind};
+pub use rusteron_core::dir_access::DirAccess;
 pub use segment::checksum::Checksum;
 pub use server::ArchiveServer;

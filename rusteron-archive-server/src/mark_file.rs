@@ -32,6 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use rusteron_core::cnc::ClientIdentity;
+use rusteron_core::dir_access::DirAccess;
 use rusteron_core::files;
 use rusteron_core::mark_file::{
     self, ACTIVITY_OFFSET, ENDED, Former, HEADER_LENGTH, MappedFile, Owner, Reservation, STARTING,
@@ -160,20 +161,28 @@ impl MarkFile {
         let header = header(settings, aeron_dir, archive_id)?;
         let errors_end = HEADER_LENGTH + settings.error_buffer_length();
         let length = errors_end.next_multiple_of(file_page_size);
+        let access = settings.dir_access();
         let archive_dir = make_dir(
             settings.archive_dir(),
+            access,
             "AERON_ARCHIVE_DIR; by default aeron-archive in the working directory",
         )?;
         let dir = settings.mark_file_dir().map_or_else(
             || Ok(archive_dir.clone()),
-            |dir| make_dir(dir, "AERON_ARCHIVE_MARK_FILE_DIR; by default the archive's directory"),
+            |dir| {
+                make_dir(
+                    dir,
+                    access,
+                    "AERON_ARCHIVE_MARK_FILE_DIR; by default the archive's directory",
+                )
+            },
         )?;
         let path = dir.join(NAME);
         let reservation = Reservation::new(&path).map_err(|owner| active(&path, owner))?;
-        let locks = Locks::new(&archive_dir, &dir, Lock::new, active)?;
-        let (map, killed) = match create(&path, &header, length, &locks)? {
+        let locks = Locks::new(&archive_dir, &dir, |dir| Lock::new(dir, Some(access)), active)?;
+        let (map, killed) = match create(&path, &header, length, &locks, access)? {
             Some(map) => (map, Killed::default()),
-            None => take_over(&path, &header, length, &locks)?,
+            None => take_over(&path, &header, length, &locks, access)?,
         };
         let file = mark_file::MarkFile::new(map, HEADER_LENGTH..errors_end, reservation);
         // From here on, dropping the mark file marks it as ended.
@@ -182,7 +191,7 @@ impl MarkFile {
         let id = id.filter(|_| has_notes);
         let mark_file = Self { file, has_notes, killed, id, _locks: locks };
         let link = archive_dir.join(LINK_NAME);
-        mark_file::replace_link(&link, (dir != archive_dir).then_some(&*dir))
+        mark_file::replace_link(&link, (dir != archive_dir).then_some(&*dir), access)
             .map_err(|error| ServerError::file(&link, &error))?;
         Ok(mark_file)
     }
@@ -278,8 +287,8 @@ fn boot_id() -> [u8; BOOT_ID_LENGTH] {
 }
 
 /// `setting` names the setting with the directory, and its default.
-fn make_dir(dir: &Path, setting: &str) -> Result<PathBuf> {
-    fs::create_dir_all(dir).and_then(|()| dir.canonicalize()).map_err(|error| {
+fn make_dir(dir: &Path, access: DirAccess, setting: &str) -> Result<PathBuf> {
+    access.create_dir(dir).and_then(|()| dir.canonicalize()).map_err(|error| {
         let path = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
         let error = ServerError::file(&path, &error);
         ServerError::new(error.kind(), format!("{} ({setting})", error.message()))
@@ -304,9 +313,12 @@ fn create(
     header: &Header,
     length: usize,
     locks: &Locks,
+    access: DirAccess,
 ) -> Result<Option<MappedFile>> {
     let failed = |error: io::Error| ServerError::file(path, &error);
-    let Some(mut file) = mark_file::open_new(path).map_err(failed)? else { return Ok(None) };
+    let Some(mut file) = mark_file::open_new(path, access).map_err(failed)? else {
+        return Ok(None);
+    };
     let bytes = encode(header, locks);
     // A file that is cut short stays: removing it would leave an archive that has opened it meanwhile without a guard.
     mark_file::write_whole(&mut file, &bytes, length).map_err(failed).map(Some)
@@ -318,6 +330,7 @@ fn take_over(
     header: &Header,
     length: usize,
     locks: &Locks,
+    access: DirAccess,
 ) -> Result<(MappedFile, Killed)> {
     let failed = |error: io::Error| ServerError::file(path, &error);
     let refused = |owner: Owner| active(path, owner);
@@ -341,7 +354,9 @@ fn take_over(
         mark_file::replace(activity, old.activity_timestamp, STARTING).map_err(refused)?;
     }
     let (errors, errors_length) = (old.header_length, old.error_buffer_length);
-    if let Err(error) = mark_file::save_errors(path, "archive", &file, errors, errors_length) {
+    if let Err(error) =
+        mark_file::save_errors(path, "archive", &file, errors, errors_length, access)
+    {
         log::warn!("the errors in {} cannot be saved: {error}", path.display());
     }
     let mut new = encode(header, locks);

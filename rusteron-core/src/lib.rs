@@ -27,6 +27,7 @@ pub mod agent;
 pub mod channel;
 pub mod cnc;
 mod credentials;
+pub mod dir_access;
 pub mod error;
 pub mod ffi;
 pub mod files;

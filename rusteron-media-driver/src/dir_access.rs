@@ -3,32 +3,20 @@
 use std::path::Path;
 use std::ptr::NonNull;
 
+use rusteron_core::dir_access;
+pub use rusteron_core::dir_access::DirAccess;
 use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
-use crate::enumerations::named;
 use crate::{DriverContext, environment};
 
-named! {
-    /// Access of users to a driver's directory, for [`DriverContext::set_dir_access`] and for the option
-    /// `--dir-access` of the program `media_driver`.
-    ///
-    /// A process that may use the directory can read and forge all messages of the driver's streams, and can end the
-    /// driver. A client needs to write to the driver's files, even if the client only subscribes.
-    #[derive(Default)]
-    DirAccess = rusteron_dir_access_t, "an access";
-    /// The user that the driver runs as, and the superuser. Directories have the mode 0700, files 0600.
-    #[default]
-    Private = "private", rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_PRIVATE;
-    /// The user, and the group of the directory. Directories have the mode 0750, files 0660.
-    ///
-    /// The group is that of the driver's process. If the directory's parent has the set-group-ID bit (`chmod g+s`, on
-    /// Linux), the group is the parent's; the driver's user has to be a member. Clients of the group can use the
-    /// driver, but cannot add or delete files.
-    Group = "group", rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_GROUP;
-    /// As with Aeron's own drivers, the users that the umask of the process lets in. With the usual umask of 022,
-    /// all users of the machine can read all messages.
-    Umask = "umask", rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_UMASK;
+/// Returns C's value.
+fn raw(access: DirAccess) -> sys::rusteron_dir_access_t {
+    match access {
+        DirAccess::Private => sys::rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_PRIVATE,
+        DirAccess::Group => sys::rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_GROUP,
+        DirAccess::Umask => sys::rusteron_dir_access_enum_RUSTERON_DIR_ACCESS_UMASK,
+    }
 }
 
 impl DriverContext {
@@ -52,7 +40,7 @@ impl DriverContext {
     /// Has no counterpart in Aeron; the environment variable is `RUSTERON_DIR_ACCESS`.
     pub fn set_dir_access(&mut self, access: DirAccess) -> Result<&mut Self> {
         // SAFETY: the context is live and not yet used by a driver.
-        unsafe { sys::rusteron_driver_context_set_dir_access(self.as_ptr(), access.to_raw()) };
+        unsafe { sys::rusteron_driver_context_set_dir_access(self.as_ptr(), raw(access)) };
         self.dir_access = access;
         Ok(self)
     }
@@ -118,13 +106,8 @@ pub(crate) fn make_files(
 }
 
 /// Sets the modes of the files and directories that a driver has just made.
-#[cfg(unix)]
 pub(crate) fn set_modes(access: DirAccess, dir: &Path) -> Result<()> {
-    let (directory, file) = match access {
-        DirAccess::Private => (0o700, 0o600),
-        DirAccess::Group => (0o750, 0o660),
-        DirAccess::Umask => return Ok(()),
-    };
+    let Some((directory, file)) = access.modes().filter(|_| cfg!(unix)) else { return Ok(()) };
     // No other user gets access before everything has its mode: clients wait for a file that they
     // cannot see.
     set_mode(dir, 0o700)?;
@@ -137,41 +120,9 @@ pub(crate) fn set_modes(access: DirAccess, dir: &Path) -> Result<()> {
     set_mode(dir, directory)
 }
 
-#[cfg(not(unix))]
-pub(crate) fn set_modes(_access: DirAccess, _dir: &Path) -> Result<()> {
-    Ok(())
-}
-
-#[cfg(unix)]
 fn set_mode(path: &Path, mode: u32) -> Result<()> {
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::PermissionsExt;
-
-    /// Passes the group of a directory on to its files.
-    const SET_GROUP_ID: u32 = 0o2000;
-
-    fs::metadata(path)
-        .and_then(|metadata| {
-            let set_group_id = metadata.permissions().mode() & SET_GROUP_ID;
-            fs::set_permissions(path, Permissions::from_mode(mode | set_group_id))
-        })
-        .map_err(|error| {
-            let text = format!("{}: mode {mode:04o} cannot be set: {error}", path.display());
-            Error::new(ErrorKind::Io(error.kind()), text)
-        })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn name_round_trip() {
-        for access in DirAccess::ALL {
-            assert_eq!(access.to_string().parse::<DirAccess>().expect("a name"), *access);
-        }
-        let error = "0700".parse::<DirAccess>().expect_err("no such access");
-        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-        assert!(error.to_string().contains("private, group, umask"), "{error}");
-    }
+    dir_access::set_mode(path, mode).map_err(|error| {
+        let text = format!("{}: mode {mode:04o} cannot be set: {error}", path.display());
+        Error::new(ErrorKind::Io(error.kind()), text)
+    })
 }

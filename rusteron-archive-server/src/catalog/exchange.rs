@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
+use rusteron_core::dir_access::DirAccess;
 use rusteron_test_support::archive::{ArchiveProcess, Options, record};
 use rusteron_test_support::{Finished, command, java_run, run};
 
@@ -37,7 +38,7 @@ fn open(dir: &Path, now_ms: i64) -> Catalog {
         now_ms,
         positions: HashMap::new(),
     };
-    let storage = Directory::open(dir).expect("the directory");
+    let storage = Directory::open(dir, DirAccess::default()).expect("the directory");
     Catalog::open(Arc::new(storage), &settings).expect("the catalog")
 }
 

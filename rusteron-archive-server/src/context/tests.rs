@@ -42,6 +42,7 @@ const CHECKSUM: &[(&str, &str)] = &[("CRC-64", "must be CRC-32, CRC-32C, io.aero
 #[rustfmt::skip]
 const CASES: &[Case] = &[
     ("AERON_ARCHIVE_DIR", Some("aeron-archive"), ("a/b", "a/b"), &[]),
+    ("RUSTERON_DIR_ACCESS", Some("private"), ("group", "group"), &[("0700", "must be private, group or umask")]),
     ("AERON_ARCHIVE_DIR_DELETE_ON_START", Some("false"), ("true", "true"), FLAGS),
     ("AERON_ARCHIVE_MARK_FILE_DIR", None, ("marks", "marks"), &[]),
     ("AERON_ARCHIVE_ID", Some("-1"), ("42", "42"), &[("x", "must be an integer from -9223372036854775808")]),

@@ -28,7 +28,7 @@ impl Guard {
     /// - [`InvalidMarkFile`](ServerErrorKind::InvalidMarkFile): the file is damaged, or of another version.
     /// - Errors of files.
     pub(crate) fn new(archive_dir: &Path) -> Result<Self> {
-        Self::with(archive_dir, Lock::new)
+        Self::with(archive_dir, |dir| Lock::new(dir, None))
     }
 
     /// As [`new`](Self::new), without a change of the directory, and without a lock if this user may not take it.

@@ -7,6 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::path::Path;
 
+use rusteron_core::dir_access::DirAccess;
 use rusteron_core::ffi::Process;
 use rusteron_core::files;
 use rusteron_core::mark_file::{Owner, open_new};
@@ -27,19 +28,30 @@ impl Lock {
     /// Locks a directory, and makes the file if it is missing. Returns the owner if another archive or tool has the lock,
     /// of this process or of another one.
     ///
+    /// Nobody has more access to the file than `access` gives, which is that of an archive and not of a tool.
+    ///
     /// # Errors
     /// The file cannot be made or opened.
-    pub(super) fn new(dir: &Path) -> io::Result<Result<Self, Owner>> {
+    pub(super) fn new(dir: &Path, access: Option<DirAccess>) -> io::Result<Result<Self, Owner>> {
+        let access = access.map(|access| match access {
+            DirAccess::Umask => DirAccess::Private,
+            DirAccess::Private | DirAccess::Group => access,
+        });
         let path = dir.join(LOCK_NAME);
         loop {
-            let file = match open_new(&path)? {
-                Some(file) => file,
+            let file = match open_new(&path, access.unwrap_or_default())? {
+                Some(file) => {
+                    give_to_owner(&file, dir);
+                    file
+                }
                 None => match open(&path) {
                     Err(error) if error.kind() == ErrorKind::NotFound => continue,
                     opened => opened?,
                 },
             };
-            make_private(&file)?;
+            if let Some((_, mode)) = access.and_then(DirAccess::modes) {
+                limit_mode(&file, mode)?;
+            }
             match Self::of(&path, file) {
                 // Somebody has removed the file meanwhile, and made another one.
                 Ok(lock) if !lock.is_of(&path) => {}
@@ -121,18 +133,30 @@ fn owner(file: &mut File) -> Owner {
     Owner::Locked { pid: read.ok().and_then(|_| pid.parse().ok()).unwrap_or_default() }
 }
 
-/// Takes the rights of others away, which a copy of a directory may have given.
+/// Gives a new file to the directory's owner: a tool of the superuser must not keep the archive of another user out.
 #[cfg(unix)]
-fn make_private(file: &File) -> io::Result<()> {
+fn give_to_owner(file: &File, dir: &Path) {
+    use std::os::unix::fs::MetadataExt;
+
+    if let Ok(dir) = fs::metadata(dir) {
+        // Only the superuser may do so.
+        let _ = std::os::unix::fs::fchown(file, Some(dir.uid()), Some(dir.gid()));
+    }
+}
+
+#[cfg(not(unix))]
+fn give_to_owner(_: &File, _: &Path) {}
+
+/// Takes other rights away than those of a mode, which a copy of a directory may have given.
+#[cfg(unix)]
+fn limit_mode(file: &File, limit: u32) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
 
-    const ONLY_OWNER: u32 = 0o600;
-
     let mode = file.metadata()?.permissions().mode() & 0o777;
-    if mode == ONLY_OWNER {
+    if mode & !limit == 0 {
         return Ok(());
     }
-    match file.set_permissions(fs::Permissions::from_mode(ONLY_OWNER)) {
+    match file.set_permissions(fs::Permissions::from_mode(mode & limit)) {
         // It is the file of another user, who lets this one write to it.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
         set => set,
@@ -140,7 +164,7 @@ fn make_private(file: &File) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn make_private(_: &File) -> io::Result<()> {
+fn limit_mode(_: &File, _: u32) -> io::Result<()> {
     Ok(())
 }
 

@@ -217,7 +217,7 @@ fn server_that_hangs_keeps_directory() {
     let dir = tempfile::tempdir().expect("a directory");
     drop(activate(&dir).expect("a mark file"));
     // Of another process, as far as locks are concerned.
-    let held = Lock::new(dir.path()).expect("a file").expect("no other lock");
+    let held = Lock::new(dir.path(), None).expect("a file").expect("no other lock");
     assert!(held.is_held());
     let text = format!("process {}, which is running", std::process::id());
     for activity in [ENDED, 0, mark_file::now(), STARTING] {
@@ -555,7 +555,7 @@ fn forked_child_neither_unlocks_nor_keeps_lock() {
     let child = child.expect("a child");
     await_that("the child's drop", || dropped.exists());
     assert_eq!(read(&dir).activity_timestamp, STARTING);
-    Lock::new(dir.path()).expect("a file").expect_err("a lock of the parent");
+    Lock::new(dir.path(), None).expect("a file").expect_err("a lock of the parent");
     drop(mark_file);
     let _ = activate(&dir).expect("a mark file");
     fs::write(&end, "").expect("written");

@@ -53,8 +53,8 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
     if settings.archive_dir_delete_on_start() {
         delete_contents(&archive_dir).map_err(|error| ServerError::file(&archive_dir, &error))?;
     }
-    let storage =
-        Directory::open(&archive_dir).map_err(|error| ServerError::file(&archive_dir, &error))?;
+    let storage = Directory::open(&archive_dir, settings.dir_access())
+        .map_err(|error| ServerError::file(&archive_dir, &error))?;
     let storage: Arc<dyn Storage> = Arc::new(storage);
     // Before there is a client: the media driver would take it for dead if this took too long.
     let positions = mark_file.killed_positions().clone();

@@ -51,7 +51,8 @@ impl ArchiveFiles {
         killed_positions: HashMap<i64, i64>,
     ) -> Result<Self> {
         let failed = |error: io::Error| ServerError::file(archive_dir, &error);
-        let storage = Directory::open_existing(archive_dir, is_read_only).map_err(failed)?;
+        let storage =
+            Directory::open_of_archive(archive_dir, is_read_only, CATALOG_NAME).map_err(failed)?;
         if storage.length(CATALOG_NAME).map_err(failed)?.is_none() {
             let kind = ServerErrorKind::Io(io::ErrorKind::NotFound);
             let message =

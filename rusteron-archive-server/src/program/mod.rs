@@ -140,7 +140,10 @@ impl Program {
             print("the configuration is valid\n");
             return Ok(());
         }
+        // Those that it shares with the driver come with the driver's.
+        let is_of_driver = |variable| Setting::all().iter().any(|it| it.variable() == variable);
         let mut text: String = ArchiveServerContext::settings()
+            .filter(|setting| !self.has_driver || !is_of_driver(setting.variable()))
             .map(|setting| setting_line(setting.variable(), setting.value(&context)))
             .collect();
         text.extend(driver.as_ref().map(driver_configuration));

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser};
 use rusteron_client::{Error, IdleStrategyKind};
+use rusteron_core::dir_access::DirAccess;
 use rusteron_media_driver::program::{Checks, Origins, Properties};
 
 use super::exit_status;
@@ -57,6 +58,11 @@ pub(super) struct Options {
     /// The directory of the mark file. The default is the archive's [env: AERON_ARCHIVE_MARK_FILE_DIR]
     #[arg(long, value_name = "DIR")]
     mark_file_dir: Option<PathBuf>,
+
+    /// The users that may open the directories and files of the programs: private (this user), group (and the group), umask
+    /// (as the umask says). The default is private [env: RUSTERON_DIR_ACCESS]
+    #[arg(long, value_name = "ACCESS")]
+    dir_access: Option<DirAccess>,
 
     /// The channel of requests, such as aeron:udp?endpoint=localhost:8010 [env: AERON_ARCHIVE_CONTROL_CHANNEL]
     #[arg(long, value_name = "CHANNEL", value_parser = value_of("AERON_ARCHIVE_CONTROL_CHANNEL"))]
@@ -111,6 +117,7 @@ impl Options {
             ("AERON_DIR", path(&self.dir)),
             ("AERON_ARCHIVE_DIR", path(&self.archive_dir)),
             ("AERON_ARCHIVE_MARK_FILE_DIR", path(&self.mark_file_dir)),
+            ("RUSTERON_DIR_ACCESS", self.dir_access.map(|access| access.name().into())),
             ("AERON_ARCHIVE_CONTROL_CHANNEL", text(&self.control_channel)),
             ("AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED", self.ipc_only.then(|| "false".into())),
             ("AERON_ARCHIVE_THREADING_MODE", mode),

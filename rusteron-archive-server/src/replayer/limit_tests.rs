@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
 
+use rusteron_core::dir_access::DirAccess;
 use rusteron_test_support::{DEADLINE, Random};
 
 use crate::conductor::effect::{Progress, ReplayLimit, StartReplay};
@@ -163,7 +164,8 @@ fn limit_beyond_the_recording_is_an_error() {
 #[test]
 fn growing_recording_is_followed_on_another_thread() {
     let dir = tempfile::tempdir().unwrap();
-    let storage: Arc<dyn Storage> = Arc::new(Directory::open(dir.path()).unwrap());
+    let storage: Arc<dyn Storage> =
+        Arc::new(Directory::open(dir.path(), DirAccess::default()).unwrap());
     let geometry = SMALL_SEGMENTS;
     let stream = Stream::random(&mut Random::new(22), geometry, 0, 20 * TERM as usize);
     let start_recording = stream.start_recording();

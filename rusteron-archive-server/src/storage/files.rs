@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use rusteron_core::dir_access::DirAccess;
+
 use super::{Storage, StorageFile, SyncLevel};
 
 /// `ZFS_SUPER_MAGIC`.
@@ -17,6 +19,9 @@ pub(crate) struct Directory {
     path: PathBuf,
     /// Existing files are opened for reading only.
     is_read_only: bool,
+    access: DirAccess,
+    /// Whose owner and mode new files get instead.
+    model: Option<fs::Metadata>,
     /// For syncs.
     #[cfg(unix)]
     handle: File,
@@ -24,17 +29,30 @@ pub(crate) struct Directory {
 
 impl Directory {
     /// Opens a directory, which is created if it is missing.
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        fs::create_dir_all(path)?;
-        Self::open_existing(path, false)
+    pub(crate) fn open(path: &Path, access: DirAccess) -> io::Result<Self> {
+        access.create_dir(path)?;
+        Ok(Self { access, ..Self::open_existing(path, false)? })
+    }
+
+    /// As [`open_existing`](Self::open_existing), for a tool, whose user may be another one than the archive's: new files
+    /// get the owner and the mode of the file of this name.
+    pub(crate) fn open_of_archive(
+        path: &Path,
+        is_read_only: bool,
+        model: &str,
+    ) -> io::Result<Self> {
+        let model = fs::metadata(path.join(model)).ok();
+        Ok(Self { model, ..Self::open_existing(path, is_read_only)? })
     }
 
     /// Opens an existing directory, perhaps one of a file system or an owner that does not permit writes.
-    pub(crate) fn open_existing(path: &Path, is_read_only: bool) -> io::Result<Self> {
+    fn open_existing(path: &Path, is_read_only: bool) -> io::Result<Self> {
         fs::read_dir(path)?;
         Ok(Self {
             path: path.to_owned(),
             is_read_only,
+            access: DirAccess::default(),
+            model: None,
             #[cfg(unix)]
             handle: File::open(path)?,
         })
@@ -54,8 +72,9 @@ impl Storage for Directory {
 
     fn create(&self, name: &str, length: u64) -> io::Result<Box<dyn StorageFile>> {
         let path = self.path.join(name);
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-        if let Err(error) = file.set_len(length) {
+        let file = self.access.create_file(&path)?;
+        let modelled = self.model.as_ref().map_or(Ok(()), |model| resemble(&file, model));
+        if let Err(error) = modelled.and_then(|()| file.set_len(length)) {
             // Otherwise the file would be in the way of the next attempt.
             let _ = fs::remove_file(&path);
             return Err(error);
@@ -200,6 +219,20 @@ impl StorageFile for File {
     }
 }
 
+/// Gives a file the owner and the mode of another one. Only the superuser may change owners.
+#[cfg(unix)]
+fn resemble(file: &File, model: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+
+    let _ = std::os::unix::fs::fchown(file, Some(model.uid()), Some(model.gid()));
+    file.set_permissions(model.permissions())
+}
+
+#[cfg(not(unix))]
+fn resemble(_: &File, _: &fs::Metadata) -> io::Result<()> {
+    Ok(())
+}
+
 #[cfg(unix)]
 fn read_some_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
     std::os::unix::fs::FileExt::read_at(file, bytes, offset)
@@ -217,7 +250,8 @@ mod tests {
 
     fn directory() -> (tempfile::TempDir, Directory) {
         let parent = tempfile::tempdir().unwrap();
-        let directory = Directory::open(&parent.path().join("archive")).unwrap();
+        let directory =
+            Directory::open(&parent.path().join("archive"), DirAccess::default()).unwrap();
         (parent, directory)
     }
 
@@ -290,7 +324,7 @@ mod tests {
     #[test]
     fn directory_is_a_file_fails() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        Directory::open(file.path()).unwrap_err();
+        Directory::open(file.path(), DirAccess::default()).unwrap_err();
     }
 
     /// File systems need not tell holes, but a hole that is told must be one.

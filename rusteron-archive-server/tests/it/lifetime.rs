@@ -41,6 +41,32 @@ fn every_threading_mode_records_and_replays() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn files_are_the_users_alone_by_default() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let mark_file_dir = tempfile::tempdir().expect("a directory");
+    let marks = mark_file_dir.path().join("marks");
+    let mut fixture = Fixture::launch_with(|context| {
+        context.set_mark_file_dir(&marks).expect("a directory");
+    });
+    let archive = fixture.connect();
+    // More than a segment.
+    let (publication, recording_id, _) = record(&archive, 2000);
+    let channel = format!("aeron:ipc?alias={}", "x".repeat(500));
+    archive.update_channel(recording_id, &channel).expect("a longer entry");
+    for dir in [fixture.archive_dir(), marks] {
+        let mode = |path: &Path| path.metadata().expect("it").permissions().mode() & 0o777;
+        assert_eq!(mode(&dir), 0o700, "{}", dir.display());
+        let paths = dir.read_dir().expect("a directory").map(|entry| entry.expect("a file").path());
+        let modes: Vec<_> = paths.map(|path| (mode(&path), path)).collect();
+        assert!(modes.len() >= 2 && modes.iter().all(|(mode, _)| *mode == 0o600), "{modes:?}");
+    }
+    drop((publication, archive));
+    fixture.take().close().expect("a good end");
+}
+
 #[test]
 fn caller_runs_invoked_server() {
     let mut fixture = Fixture::launch_with(|context| {

@@ -250,6 +250,19 @@ fn compaction_and_orphans_are_java_s() {
 }
 
 #[test]
+fn compaction_keeps_the_mode_of_the_catalog() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let (_fixture, dir) = recordings(1);
+    let catalog = dir.path().join(CATALOG);
+    for mode in [0o640, 0o600, 0o666] {
+        fs::set_permissions(&catalog, fs::Permissions::from_mode(mode)).expect("a mode");
+        ArchiveEditor::open(dir.path()).and_then(|mut editor| editor.compact()).expect("an edit");
+        assert_eq!(fs::metadata(&catalog).expect("it").permissions().mode() & 0o777, mode);
+    }
+}
+
+#[test]
 fn server_starts_on_what_tools_leave() {
     let (mut fixture, _) = recordings(3);
     let dir = fixture.archive_dir();

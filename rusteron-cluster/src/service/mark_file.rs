@@ -15,6 +15,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use rusteron_core::dir_access::DirAccess;
 use rusteron_core::files;
 use rusteron_core::mark_file::{self, ACTIVITY_OFFSET, Former, MappedFile, Owner, Reservation};
 
@@ -24,6 +25,9 @@ use crate::codec::mark_file::{
 };
 use crate::error::{ClusterError, ClusterErrorKind, Result};
 use crate::service::context::ServiceContext;
+
+/// The consensus module and its tools may run as other users. The file has no messages.
+const ACCESS: DirAccess = DirAccess::Umask;
 
 /// The file in which a container shows tools its life, settings and errors, and by which a second
 /// container of the same service notices the first one.
@@ -86,7 +90,7 @@ impl MarkFile {
         let mark_file = Self(mark_file::MarkFile::new(map, HEADER_LENGTH..errors_end, reservation));
         let cluster_dir = make_dir(context.cluster_dir())?;
         let link = cluster_dir.join(format!("{name}.lnk"));
-        let linked = mark_file::replace_link(&link, (dir != cluster_dir).then_some(&*dir));
+        let linked = mark_file::replace_link(&link, (dir != cluster_dir).then_some(&*dir), ACCESS);
         linked.map_err(|error| file_error("write the link", &link, &error))?;
         Ok(mark_file)
     }
@@ -169,7 +173,7 @@ fn header(
 
 /// Makes a new file. Returns `None` if the file exists.
 fn create(path: &Path, header: &MarkFileHeader, length: usize) -> io::Result<Option<MappedFile>> {
-    let Some(mut file) = mark_file::open_new(path)? else { return Ok(None) };
+    let Some(mut file) = mark_file::open_new(path, ACCESS)? else { return Ok(None) };
     let header = header.encode().unwrap_or_default();
     mark_file::write_whole(&mut file, &header, length).map(Some).inspect_err(|_| {
         // The first error counts.
@@ -219,7 +223,7 @@ fn take_over(path: &Path, mut header: MarkFileHeader, length: usize) -> Result<M
     // The version stays: a former container has started.
     let bytes = header.encode().unwrap_or_default();
     let (start, errors_length) = (old.header_length, old.error_buffer_length);
-    let outcome = mark_file::save_errors(path, "CONTAINER", &file, start, errors_length)
+    let outcome = mark_file::save_errors(path, "CONTAINER", &file, start, errors_length, ACCESS)
         .and_then(|()| mark_file::overwrite(&mut file, &bytes, length))
         .and_then(|()| MappedFile::new(&file, length));
     outcome.map_err(|error| {

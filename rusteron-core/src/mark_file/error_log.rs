@@ -1,8 +1,8 @@
 //! The distinct errors in a mark file: the writer, and what remains of a former owner's.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -11,6 +11,7 @@ use crate::cnc::epoch;
 use crate::cnc::error_log::{
     self, ALIGNMENT, FIRST_OBSERVATION, LAST_OBSERVATION, LENGTH, OBSERVATION_COUNT,
 };
+use crate::dir_access::DirAccess;
 use crate::mark_file::{MappedFile, now};
 
 /// Saves the errors of a former owner beside its mark file, as `PREFIX-TIME-error.log` with the time in milliseconds
@@ -25,6 +26,7 @@ pub fn save_errors(
     mut file: &File,
     start: i32,
     length: i32,
+    access: DirAccess,
 ) -> io::Result<()> {
     let Ok(start) = u64::try_from(start) else { return Ok(()) };
     let Ok(length) = u64::try_from(length) else { return Ok(()) };
@@ -48,7 +50,7 @@ pub fn save_errors(
         );
     }
     let saved = path.with_file_name(format!("{prefix}-{}-error.log", now()));
-    fs::write(&saved, text)?;
+    access.create_file(&saved)?.write_all(text.as_bytes())?;
     log::warn!("errors in {} were saved in {}", path.display(), saved.display());
     Ok(())
 }
@@ -109,8 +111,6 @@ fn cut(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
 
     #[test]

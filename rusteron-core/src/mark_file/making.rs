@@ -1,17 +1,18 @@
 //! Making a mark file, and overwriting one of a former owner.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
+use crate::dir_access::DirAccess;
 use crate::mark_file::{ACTIVITY_OFFSET, HEADER_LENGTH, MappedFile, START_OFFSET, VERSION_OFFSET};
 
 /// Makes an empty file. Returns `None` if the file exists.
 ///
 /// # Errors
 /// Those of the operating system.
-pub fn open_new(path: &Path) -> io::Result<Option<File>> {
-    match OpenOptions::new().read(true).write(true).create_new(true).open(path) {
+pub fn open_new(path: &Path, access: DirAccess) -> io::Result<Option<File>> {
+    match access.create_file(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
         Err(error) => Err(error),
@@ -55,11 +56,11 @@ fn write_zeros(file: &mut File, length: usize) -> io::Result<()> {
 ///
 /// # Errors
 /// Those of the operating system.
-pub fn replace_link(link: &Path, dir: Option<&Path>) -> io::Result<()> {
+pub fn replace_link(link: &Path, dir: Option<&Path>, access: DirAccess) -> io::Result<()> {
     match fs::remove_file(link) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let Some(dir) = dir else { return Ok(()) };
-    File::create_new(link)?.write_all(dir.to_string_lossy().as_bytes())
+    access.create_file(link)?.write_all(dir.to_string_lossy().as_bytes())
 }
