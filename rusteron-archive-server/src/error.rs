@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use rusteron_client::{Error, ErrorKind};
+use rusteron_core::printable::Printable;
 
 /// The result of every operation of a server.
 pub type Result<T, E = ServerError> = std::result::Result<T, E>;
@@ -148,11 +149,11 @@ impl fmt::Display for ServerError {
             ServerErrorKind::ThreadFailed => "thread failed",
             ServerErrorKind::Io(_) => "file",
             // The text of the client's error begins with its kind.
-            ServerErrorKind::Client(_) => return f.write_str(self.message()),
+            ServerErrorKind::Client(_) => return Printable(self.message()).fmt(f),
         };
         match self.message() {
             "" => f.write_str(kind),
-            message => write!(f, "{kind}: {message}"),
+            message => write!(f, "{kind}: {}", Printable(message)),
         }
     }
 }

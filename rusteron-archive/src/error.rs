@@ -6,6 +6,7 @@ pub(crate) mod phrases;
 use std::fmt;
 
 use rusteron_client::{CloseCause, Error, ErrorKind};
+use rusteron_core::printable::Printable;
 use rusteron_sys::archive as sys;
 
 /// The result of an operation of an archive.
@@ -399,12 +400,12 @@ impl fmt::Display for ArchiveErrorKind {
     }
 }
 
-/// One line: the operation, its id, the kind, the archive's text, and its number.
+/// One line: the operation, its id, the kind, the archive's text with control characters escaped, and its number.
 impl fmt::Display for ArchiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind() {
             ArchiveErrorKind::Client(_) if self.operation() == "client" => {
-                return f.write_str(self.message());
+                return Printable(self.message()).fmt(f);
             }
             kind => write!(f, "{}: {kind}", self.operation())?,
         }
@@ -415,7 +416,7 @@ impl fmt::Display for ArchiveError {
         // All that the archive says of most unknown recordings.
         let is_said = id.is_some_and(|id| self.message() == format!("unknown recording id: {id}"));
         if !self.message().is_empty() && !is_said {
-            write!(f, ": {}", self.message())?;
+            write!(f, ": {}", Printable(self.message()))?;
         }
         match self.code() {
             0 => Ok(()),

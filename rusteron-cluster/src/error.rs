@@ -3,6 +3,7 @@
 use std::fmt;
 
 use rusteron_client::{ChannelUriError, Error, ErrorKind, OfferError};
+use rusteron_core::printable::Printable;
 
 /// The result of every operation outside the message path.
 pub type Result<T, E = ClusterError> = std::result::Result<T, E>;
@@ -101,11 +102,11 @@ impl fmt::Display for ClusterError {
             ClusterErrorKind::ServiceFailed => "the service failed",
             ClusterErrorKind::Io(_) => "file",
             // The text of the client's error begins with its kind.
-            ClusterErrorKind::Client(_) => return f.write_str(self.message()),
+            ClusterErrorKind::Client(_) => return Printable(self.message()).fmt(f),
         };
         match self.message() {
             "" => f.write_str(kind),
-            message => write!(f, "{kind}: {message}"),
+            message => write!(f, "{kind}: {}", Printable(message)),
         }
     }
 }

@@ -9,6 +9,8 @@ use std::io;
 
 use rusteron_sys as sys;
 
+use crate::printable::Printable;
+
 pub use close_cause::CloseCause;
 pub use offer_error::{BlockFault, OfferError, PollError, Position};
 
@@ -323,12 +325,13 @@ impl ErrorKind {
     }
 }
 
-/// Writes one line: the kind, then Aeron's description, then Aeron's number. `Debug` writes the same.
+/// Writes one line: the kind, then Aeron's description with control characters escaped, then Aeron's number. `Debug`
+/// writes the same.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.kind())?;
         match phrases::explain(self.kind(), self.message()) {
-            Some(text) => write!(f, ": {text}")?,
+            Some(text) => write!(f, ": {}", Printable(text))?,
             None => self.write_lines(f)?,
         }
         const GENERIC: i32 = -(sys::AERON_ERROR_CODE_GENERIC_ERROR as i32);
@@ -346,7 +349,7 @@ impl Error {
         for (index, line) in self.message().lines().enumerate() {
             let text = self.description(index == 0, line);
             if !text.is_empty() && text != last {
-                write!(f, ": {text}")?;
+                write!(f, ": {}", Printable(text))?;
                 last = text;
             }
         }
@@ -430,6 +433,12 @@ mod tests {
             "driver timeout: CnC file not created: /tmp/x (Aeron error -1000)"
         );
         assert!(error.message().contains("aeronc.c:91"));
+    }
+
+    #[test]
+    fn display_escapes_control_characters() {
+        let error = Error::new(ErrorKind::Other, "a\u{1b}[2J\rb\nc\u{202e}");
+        assert_eq!(error.to_string(), r"error: a\u{1b}[2J\rb: c\u{202e}");
     }
 
     #[test]

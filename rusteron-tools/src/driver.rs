@@ -42,7 +42,7 @@ fn check(status: &DriverStatus, pid: Option<i64>) -> Result<(), Failure> {
     {
         return Err(Failure::Run(format!("{line}, not {pid}")));
     }
-    Ok(writeln!(io::stdout(), "{line}")?)
+    Ok(writeln!(io::stdout(), "{}", text::printable(&line))?)
 }
 
 /// Asks the driver to end, and waits for the end.

@@ -131,7 +131,7 @@ fn written(labels: &Labels) -> String {
     if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) }
 }
 
-/// Escapes a label's value. Control characters, line feeds included, are replaced.
+/// Escapes a label's value. Control characters, line feeds included, become readable.
 fn escaped(value: &str) -> String {
     text::printable(value).replace('\\', "\\\\").replace('"', "\\\"")
 }
@@ -180,6 +180,6 @@ mod tests {
 
     #[test]
     fn label_values_are_escaped() {
-        assert_eq!(escaped("a\\b\"c\nd\x1b"), "a\\\\b\\\"c\u{FFFD}d\u{FFFD}");
+        assert_eq!(escaped("a\\b\"c\nd\x1b"), "a\\\\b\\\"c\\\\nd\\\\u{1b}");
     }
 }

@@ -1,5 +1,6 @@
 //! Failures and exit codes.
 
+use rusteron_core::printable::Printable;
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -57,7 +58,7 @@ pub(crate) fn exit_code(result: Result<(), Failure>) -> ExitCode {
         Err(Failure::NotAlive) => ExitCode::from(3),
         Err(Failure::Run(text)) => {
             // If standard error is closed, there is no way to report the failure.
-            let _ = writeln!(io::stderr(), "rusteron: {text}");
+            let _ = writeln!(io::stderr(), "rusteron: {}", Printable(text));
             ExitCode::FAILURE
         }
     }

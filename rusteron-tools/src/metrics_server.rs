@@ -1,5 +1,6 @@
 //! `rusteron stat --listen`: a driver's metrics over HTTP.
 
+use rusteron_core::printable::Printable;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,7 +70,7 @@ impl Exporter {
         if *last != failure {
             if let Some(text) = &failure {
                 // If standard error is closed, there is no way to report the failure.
-                let _ = writeln!(io::stderr(), "rusteron: {text}");
+                let _ = writeln!(io::stderr(), "rusteron: {}", Printable(text));
             }
             *last = failure;
         }

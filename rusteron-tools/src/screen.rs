@@ -10,7 +10,7 @@ use crossterm::terminal::{self, Clear, ClearType};
 use rusteron_core::agent::ShutdownSignal;
 
 use crate::failure::Failure;
-use crate::report::Report;
+use crate::report::{self, Report};
 
 /// The terminal as one screen. Dropping the screen restores the terminal.
 pub(crate) struct Screen {
@@ -63,7 +63,7 @@ impl Screen {
     ) -> Result<(), Failure> {
         loop {
             let report = sample()?;
-            let (header, body) = (report.header(), report.body());
+            let [header, body] = report::lines(&report);
             let next = Instant::now() + interval;
             loop {
                 self.draw(&header, &body)?;

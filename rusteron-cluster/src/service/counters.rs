@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rusteron_client::{Aeron, AeronVersion, Counter, CounterState, CountersReader};
 use rusteron_core::cnc::{i32_at, i64_at};
+use rusteron_core::printable::Printable;
 use rusteron_core::{panic, scan};
 
 use crate::error::Result;
@@ -177,7 +178,7 @@ impl Monitor {
     pub(crate) fn record_error(&self, error: &dyn Display) {
         self.errors.increment();
         let text = error.to_string();
-        ::log::error!("{text}");
+        ::log::error!("{}", Printable(&text));
         if let Some(mark_file) = &self.mark_file {
             mark_file.record_error(&text);
         }

@@ -10,6 +10,7 @@ use sys::aeron_counter_value_descriptor_t as Value;
 
 use crate::cnc::epoch;
 use crate::cnc::shared_memory::SharedMemory;
+use crate::printable::Printable;
 
 /// The maximum length of a counter's key, in bytes.
 pub const MAX_KEY_LENGTH: usize = offset_of!(Metadata, label_length) - offset_of!(Metadata, key);
@@ -367,7 +368,7 @@ impl CounterSnapshot {
 
 impl fmt::Display for CounterSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:3}: {:20} - {}", self.id, self.value, self.label)
+        write!(f, "{:3}: {:20} - {}", self.id, self.value, Printable(&self.label))
     }
 }
 

@@ -7,6 +7,7 @@ use rusteron_sys as sys;
 
 use crate::cnc::{CounterSnapshot, CountersReader, i32_at, i64_at};
 use crate::error::Position;
+use crate::printable::Printable;
 
 /// The positions of all publishers and subscribers of one publisher's stream, on one media driver.
 ///
@@ -219,6 +220,7 @@ impl StreamPositions {
 impl fmt::Display for StreamPositions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { session_id, stream_id, channel, positions } = self;
+        let channel = Printable(channel);
         write!(f, "sessionId={session_id} streamId={stream_id} channel={channel} :")?;
         for StreamPosition { kind, registration_id, value, .. } in positions {
             write!(f, " {}:{registration_id}:{value}", kind.name())?;

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::mark_file::{
     ACTIVITY_OFFSET, DistinctErrorLog, ENDED, MappedFile, Reservation, VERSION_OFFSET, now,
 };
+use crate::printable::Printable;
 
 /// A mark file that this process owns, as its timestamp says. Dropping it marks the component as ended. The file
 /// stays.
@@ -61,7 +62,7 @@ impl MarkFile {
     pub fn record_error(&self, error: &str) {
         let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         if !errors.record(&self.map, now(), error) {
-            log::error!("the error log of {} is full: {error}", self.path().display());
+            log::error!("the error log of {} is full: {}", self.path().display(), Printable(error));
         }
     }
 

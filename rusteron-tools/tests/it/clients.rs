@@ -62,7 +62,7 @@ fn name_heartbeat_and_resources() {
     }
     // `text` asserts that there is no escape in it.
     let lines = text(dir, &["clients"]);
-    let title = format!("client {} name=\u{FFFD}[2J version=1: heartbeat ", aeron.client_id());
+    let title = format!("client {} name=\\u{{1b}}[2J version=1: heartbeat ", aeron.client_id());
     assert!(lines.contains(&title) && lines.contains(": 5 - mine\n"), "{lines}");
 }
 

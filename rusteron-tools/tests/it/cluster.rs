@@ -136,7 +136,7 @@ fn dead_node_is_described() {
         "service 0 (orders): ended in good order; process 4711; ",
         "service 1 (orders): starting",
         "    observed 3 times from 2020-",
-        "      leader \u{FFFD}[2J is gone",
+        r"      leader \u{1b}[2J is gone",
         "1 terms:",
         "  consensus module: at 640 in term 0, recording 5, time 99",
     ] {

@@ -137,7 +137,7 @@ fn counter_type_decides_name_and_kind() {
     let other = samples(&metrics, "aeron_other_value");
     let found = other.iter().find(|(labels, _)| labels.contains("type_id=\"2000\""));
     let (labels, value) = found.expect("the counter");
-    assert!(labels.ends_with("label=\"line\u{FFFD}feed \u{FFFD}\\\"\"}"), "{labels}");
+    assert!(labels.ends_with("label=\"line\\\\nfeed \\\\u{1b}\\\"\"}"), "{labels}");
     assert_eq!(*value, "-7");
 }
 

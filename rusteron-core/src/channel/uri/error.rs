@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::channel::uri::Parameter;
 use crate::error::{Error, ErrorKind};
+use crate::printable::Printable;
 
 /// The reason why a channel URI is refused: the parameter, its value, and the valid values.
 ///
@@ -110,11 +111,12 @@ impl ChannelUriError {
 /// Writes `key=value: reason`, as far as there is a key and a value.
 impl fmt::Display for ChannelUriError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.key(), self.value()) {
-            (Some(key), Some(value)) => write!(f, "{key}={value}: {}", self.reason),
-            (Some(key), None) => write!(f, "{key}: {}", self.reason),
-            (None, Some(value)) => write!(f, "{value:?}: {}", self.reason),
-            (None, None) => f.write_str(&self.reason),
+        let reason = Printable(&self.reason);
+        match (self.key().map(Printable), self.value().map(Printable)) {
+            (Some(key), Some(value)) => write!(f, "{key}={value}: {reason}"),
+            (Some(key), None) => write!(f, "{key}: {reason}"),
+            (None, Some(Printable(value))) => write!(f, "{value:?}: {reason}"),
+            (None, None) => reason.fmt(f),
         }
     }
 }
