@@ -245,7 +245,7 @@ impl Replay {
         self.frame_check().check_place(&header, term_id, term_offset).map_err(|_| {
             let place = self.place();
             let text = format!("replayPosition={place} does not point to a valid frame");
-            Failure { code: ErrorCode::InvalidPosition, ..self.failure(&text) }
+            Failure::new(ErrorCode::InvalidPosition, self.failure(&text).text)
         })
     }
 

@@ -10,7 +10,9 @@ use std::process::Command;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, SystemTime};
 
-use rusteron_archive::{Archive, ArchiveErrorKind, RecordingPos, ReplayParams, SourceLocation};
+use rusteron_archive::{
+    Archive, ArchiveErrorKind, RecordingPos, ReplayParams, ReplicationParams, SourceLocation,
+};
 use rusteron_client::{Aeron, ExclusivePublication};
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::archive::fake_archive::{
@@ -39,6 +41,9 @@ const HOLDER: u64 = 72;
 const FIRST_ENTRY: u64 = 32;
 const START_TIME: u64 = FIRST_ENTRY + 56;
 const STOP_POSITION: u64 = FIRST_ENTRY + 80;
+
+/// The stream of requests over IPC.
+const LOCAL_CONTROL_STREAM: i32 = 10;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -177,6 +182,42 @@ fn full_disk_stops_only_the_recording_that_needs_space() {
     let lines = end(server);
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert_contains(&lines[0], &[&format!("archive: {text}"), "No space left", "free space"]);
+}
+
+#[test]
+fn mistakes_of_clients_are_recorded_and_not_printed() {
+    let driver = launch_driver();
+    let home = tempfile::tempdir().expect("a directory");
+    let replication = "aeron.archive.replication.channel=aeron:udp?endpoint=localhost:0";
+    let server = start(archive(driver.aeron_dir(), home.path(), &[replication]));
+    let (client, errors) = connect_with_errors(&driver);
+    let (publication, id, position) = record(&client, 10);
+    drop(publication);
+    assert_eq!(await_stop(&client, id), position);
+
+    // The recording does not end where the publication begins.
+    let extension = client.aeron().add_exclusive_publication("aeron:ipc", STREAM).expect("one");
+    let channel = format!("aeron:ipc?session-id={}", extension.session_id());
+    client
+        .extend_recording(id, &*channel, STREAM, SourceLocation::Local, true)
+        .expect("a subscription");
+    let error = await_error(&client, &errors);
+    assert_eq!(error.kind(), ArchiveErrorKind::InvalidExtension, "{error}");
+    let inside_a_frame = ReplayParams::new().position(32);
+    let error = client.start_replay(id, "aeron:ipc", REPLAY_STREAM, inside_a_frame).err();
+    assert!(error.as_ref().is_some_and(|it| it.message().contains("a valid frame")), "{error:?}");
+    client
+        .replicate(id + 9, "aeron:ipc", LOCAL_CONTROL_STREAM, &ReplicationParams::new())
+        .expect("a replication");
+    let error = await_error(&client, &errors);
+    assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error}");
+
+    drop((client, extension));
+    assert_eq!(end(server), [""; 0]);
+    let recorded = fs::read(mark_file(home.path())).expect("the mark file");
+    let has = |text: &str| recorded.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(has("WARN - cannot extend recording 0 image.joinPosition=0"));
+    assert!(!has("unknown recording id"));
 }
 
 /// The program `archiving_media_driver`, run by a user with few rights.

@@ -99,7 +99,9 @@ fn run(seed: u64) -> Result<(), String> {
     let aeron = fixture.aeron();
     let limit = aeron.add_counter(1235, &[], "a limit").expect("a counter");
     limit.set_release(256);
-    let mut sides = [0, 1].map(|it| Side::connect(fixture.aeron(), STREAMS[it], IDS[it]));
+    let dirs = [fixture.archive_dir(), java.archive_dir().to_owned()];
+    let mut sides =
+        [0, 1].map(|it| Side::connect(fixture.aeron(), STREAMS[it], IDS[it], &dirs[it]));
     let mut script = Script::new(fixture.aeron(), seed, limit.counter_id());
     let mut steps = Vec::new();
     for number in 0..STEPS {

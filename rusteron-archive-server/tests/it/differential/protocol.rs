@@ -57,6 +57,7 @@ pub(super) enum Names {
 /// The ids that an archive has given, in the order in which it gave them.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
+    archive_dir: String,
     expected: BTreeMap<i64, Names>,
     pub(super) subscriptions: Vec<i64>,
     pub(super) replays: Vec<i64>,
@@ -68,6 +69,11 @@ pub(super) struct Ids {
 }
 
 impl Ids {
+    /// `archive_dir` is the path that errors have.
+    pub(super) fn of(archive_dir: String) -> Self {
+        Self { archive_dir, ..Self::default() }
+    }
+
     /// The answer to a request will give an id.
     pub(super) fn expect(&mut self, correlation_id: i64, names: Names) {
         self.expected.insert(correlation_id, names);
@@ -111,10 +117,8 @@ impl Ids {
         if text.contains("replay in progress") {
             text.truncate(text.find(" sessionId=").unwrap_or(text.len()));
         }
-        // Java's has the directory.
-        if let (Some(begin), Some(end)) = (text.find(" /"), text.rfind('/')) {
-            text.replace_range(begin + 1..=end, "");
-        }
+        // Each has its own directory in the paths of files.
+        text = text.replace(&self.archive_dir, "DIR");
         // The clients word differently what the driver refuses. Its number is the same.
         match text.find("errorCodeValue=") {
             Some(at) => text.split_off(at),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem;
+use std::path::Path;
 
 use rusteron_client::{Aeron, CounterSnapshot, ExclusivePublication, Subscription};
 use rusteron_test_support::{await_that, offer};
@@ -17,6 +18,11 @@ const RECORDING_POSITION: i32 = 100;
 /// The types of the counters of recordings and replays in progress.
 const IN_PROGRESS: [i32; 2] = [111, REPLAYS];
 const REPLAYS: i32 = 112;
+
+/// The path that errors have.
+fn canonical(dir: &Path) -> String {
+    dir.canonicalize().expect("the directory").display().to_string()
+}
 
 /// A session with one of the archives.
 pub(super) struct Side {
@@ -42,7 +48,12 @@ pub(super) struct Progress {
 
 impl Side {
     /// Opens a session. Responses and replays have streams of their own.
-    pub(super) fn connect(aeron: Aeron, control_stream: i32, archive_id: i64) -> Self {
+    pub(super) fn connect(
+        aeron: Aeron,
+        control_stream: i32,
+        archive_id: i64,
+        archive_dir: &Path,
+    ) -> Self {
         let (response_stream, replay_stream) = (control_stream + 100, control_stream + 200);
         let add = |stream| aeron.add_subscription("aeron:ipc", stream).expect("a subscription");
         let mut side = Self {
@@ -54,7 +65,7 @@ impl Side {
             replay_stream,
             archive_id,
             session: -1,
-            ids: Ids::default(),
+            ids: Ids::of(canonical(archive_dir)),
             lines: Vec::new(),
             has_passed: false,
             aeron,
