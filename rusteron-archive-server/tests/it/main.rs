@@ -6,6 +6,8 @@ mod bad_days;
 #[cfg(all(feature = "binary", target_os = "linux"))]
 mod clock_steps;
 #[cfg(target_os = "linux")]
+mod calls;
+#[cfg(target_os = "linux")]
 mod cycles;
 #[cfg(unix)]
 mod differential;
