@@ -5,12 +5,14 @@ use rusteron_sys as sys;
 use rusteron_core::cnc::ClientIdentity;
 use rusteron_core::error::Result;
 use rusteron_core::ffi::callback;
+use rusteron_core::ffi::handlers::Handler;
 
 #[cfg(doc)]
 use rusteron_core::error::ErrorKind;
 
 use crate::aeron::Aeron;
 use crate::client::{Counter, registration};
+use crate::context::PublicationError;
 
 /// The C client behind a handle, and the rules for calling it.
 ///
@@ -55,6 +57,14 @@ impl<'a> RawClient<'a> {
     /// fork, and everything of the client is the parent's.
     pub fn is_of_this_process(self) -> bool {
         !self.0.client().is_inherited()
+    }
+
+    /// Adds a handler of the errors that receivers report against the client's publications.
+    pub fn add_publication_error_handler(
+        self,
+        handler: impl FnMut(&PublicationError) + Send + 'static,
+    ) -> Handler {
+        self.0.add_handler(&self.0.context().publication_error_handlers, Box::new(handler))
     }
 
     /// Refuses what [`command`](Self::command) would, before a caller waits for a lock.

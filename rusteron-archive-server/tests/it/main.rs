@@ -3,10 +3,10 @@
 
 #[cfg(all(feature = "binary", target_os = "linux"))]
 mod bad_days;
-#[cfg(all(feature = "binary", target_os = "linux"))]
-mod clock_steps;
 #[cfg(target_os = "linux")]
 mod calls;
+#[cfg(all(feature = "binary", target_os = "linux"))]
+mod clock_steps;
 #[cfg(target_os = "linux")]
 mod cycles;
 #[cfg(unix)]

@@ -1,5 +1,6 @@
 //! Control sessions: connecting, answers, their ends.
 
+use std::fs;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use rusteron_test_support::archive::fake_archive::{AUTH_CONNECT, Message};
 use rusteron_test_support::archive::{STREAM, await_recording, record, replay_all};
 use rusteron_test_support::{await_some, await_that, offer};
 
-use crate::support::{Fixture, await_stop, ipc_context, recorded};
+use crate::support::{Fixture, await_stop, ipc_context, launch_driver, recorded};
 
 /// Types of the counters of control sessions, and of one of them.
 const SESSIONS: i32 = 102;
@@ -238,4 +239,24 @@ fn denied_request_is_answered() {
     let error = archive.start_position(recording_id).expect_err("denied");
     assert_eq!(error.kind(), ArchiveErrorKind::UnauthorisedAction, "{error}");
     assert_eq!(archive.stop_position(recording_id).expect("allowed"), None);
+}
+
+#[test]
+fn client_without_answers_is_told_why() {
+    let fixture = Fixture::launch();
+    // On another machine, where the client's publication is added as usual.
+    let driver = launch_driver();
+    let aeron = rusteron_test_support::connect(&driver);
+    let publications = fixture.driver.aeron_dir().join("publications");
+    fs::remove_dir_all(&publications).expect("a directory");
+    let mut context = ipc_context();
+    context
+        .set_control_request_channel(fixture.server().control_channel())
+        .and_then(|it| it.set_control_response_channel("aeron:udp?endpoint=localhost:0"))
+        .expect("channels");
+    let error = Archive::connect(&aeron, context).expect_err("no answer is possible");
+    fs::create_dir(&publications).expect("a directory");
+    assert_eq!(error.kind(), ArchiveErrorKind::Refused, "{error}");
+    assert!(error.message().contains(" has rejected the session: "), "{error}");
+    assert!(error.message().contains("Failed to create file"), "{error}");
 }

@@ -8,11 +8,13 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::ptr::{self, NonNull};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{self, Poll};
 
 use rusteron_client::raw_client::RawClient;
-use rusteron_client::{Aeron, Error, ErrorKind};
+use rusteron_client::{Aeron, ChannelUri, Error, ErrorKind, SessionId};
 use rusteron_core::channel::{AsChannel, ChannelUse};
+use rusteron_core::ffi::handlers::Handler;
 use rusteron_core::ffi::{Fallible, last_error, wake};
 use rusteron_core::threads::SharedBetweenThreads;
 use rusteron_sys::archive as sys;
@@ -49,6 +51,38 @@ pub struct AsyncArchiveConnect {
     /// As the caller set it: connecting adds parameters to the context's channels.
     request_channel: String,
     response_channel: String,
+    rejection: Rejection,
+}
+
+/// Why the archive has rejected the stream of requests: it does so if it cannot answer.
+struct Rejection {
+    reason: Arc<Mutex<Option<String>>>,
+    _handler: Option<Handler>,
+}
+
+impl Rejection {
+    /// Watches the stream that C is about to publish in this context's name.
+    fn watch(aeron: &Aeron, context: &ArchiveContext) -> Self {
+        let reason = Arc::new(Mutex::new(None));
+        // C has added one of its own.
+        let channel = context.control_request_channel().parse::<ChannelUri>();
+        let session_id = channel.ok().and_then(|channel| channel.session_id().ok().flatten());
+        let stream_id = context.control_request_stream_id();
+        let handler = session_id.map(|session_id| {
+            let reason = Arc::clone(&reason);
+            RawClient::new(aeron).add_publication_error_handler(move |error| {
+                if error.stream_id == stream_id && session_id == SessionId::Id(error.session_id) {
+                    let mut reason = reason.lock().unwrap_or_else(PoisonError::into_inner);
+                    reason.get_or_insert_with(|| error.message.clone());
+                }
+            })
+        });
+        Self { reason, _handler: handler }
+    }
+
+    fn take(&self) -> Option<String> {
+        self.reason.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 // SAFETY: the bound never holds.
@@ -94,8 +128,9 @@ impl AsyncArchiveConnect {
             })?
             .map_err(|error| ArchiveError::from_c(&error, OPERATION))?;
         let raw = NonNull::new(raw).ok_or_else(last_error)?;
+        let rejection = Rejection::watch(aeron, &context);
         let attempt = Some(Attempt { raw, context });
-        Ok(Self { attempt, aeron: aeron.clone(), request_channel, response_channel })
+        Ok(Self { attempt, aeron: aeron.clone(), request_channel, response_channel, rejection })
     }
 
     /// Returns the connection, or `None` if it is still pending. Does not block.
@@ -119,7 +154,13 @@ impl AsyncArchiveConnect {
                 .into_result()
         })?;
         if matches!(outcome, Ok(0)) {
-            return Ok(None);
+            let Some(reason) = self.rejection.take() else { return Ok(None) };
+            self.abandon();
+            let text = format!(
+                "the archive at {} has rejected the session: {reason}",
+                self.request_channel
+            );
+            return Err(ArchiveError::new(ArchiveErrorKind::Refused, OPERATION, text));
         }
         let Some(attempt) = self.attempt.take() else { return Ok(None) };
         let context = attempt.freed_by_c();
@@ -137,6 +178,12 @@ impl AsyncArchiveConnect {
             // them. The session ends here.
             Some(failure) => Err(ArchiveError::from_c(&failure, OPERATION)),
             None => archive.map(Some),
+        }
+    }
+
+    fn abandon(&mut self) {
+        if let Some(attempt) = self.attempt.take() {
+            RawClient::new(&self.aeron).release(move || drop(attempt));
         }
     }
 
@@ -216,9 +263,7 @@ impl Drop for Attempt {
 
 impl Drop for AsyncArchiveConnect {
     fn drop(&mut self) {
-        if let Some(attempt) = self.attempt.take() {
-            RawClient::new(&self.aeron).release(move || drop(attempt));
-        }
+        self.abandon();
     }
 }
 

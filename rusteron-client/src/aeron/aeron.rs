@@ -565,7 +565,7 @@ impl Aeron {
 
     /// Adds a handler to a list of this client. In a forked child it is dropped: no event comes there,
     /// and a thread of the parent may have locked the list.
-    fn add_handler<F: ?Sized + Send + 'static>(
+    pub(crate) fn add_handler<F: ?Sized + Send + 'static>(
         &self,
         handlers: &Handlers<F>,
         handler: Box<F>,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rusteron_sys as sys;
 
 use crate::context::close_state::CloseState;
-use crate::context::events::{self, ContextHandlers, OnClose, OnCounter};
+use crate::context::events::{self, ContextHandlers, OnClose, OnCounter, OnPublicationError};
 use rusteron_core::error::Result;
 use rusteron_core::ffi::handlers::{Handler, Handlers};
 use rusteron_core::ffi::{self, Fallible, last_error};
@@ -44,10 +44,12 @@ pub struct Context {
     pub(crate) available_counter_handlers: Arc<Handlers<OnCounter>>,
     pub(crate) unavailable_counter_handlers: Arc<Handlers<OnCounter>>,
     pub(crate) close_handlers: Arc<Handlers<OnClose>>,
+    pub(crate) publication_error_handlers: Arc<Handlers<OnPublicationError>>,
     pub(crate) close_state: Arc<CloseState>,
     pub(crate) on_available_counter: Option<Handler>,
     pub(crate) on_unavailable_counter: Option<Handler>,
     pub(crate) on_close: Option<Handler>,
+    pub(crate) on_publication_error: Option<Handler>,
 }
 
 // SAFETY: the C structure is plain memory without ties to a thread, and the handlers, to which it
@@ -83,10 +85,12 @@ impl Context {
             available_counter_handlers: Arc::new(Handlers::new("available counter handler")),
             unavailable_counter_handlers: Arc::new(Handlers::new("unavailable counter handler")),
             close_handlers: Arc::new(Handlers::new("close handler")),
+            publication_error_handlers: Arc::new(Handlers::new("handler of publication errors")),
             close_state: Arc::default(),
             on_available_counter: None,
             on_unavailable_counter: None,
             on_close: None,
+            on_publication_error: None,
         };
         // C's own default handler ends the process.
         context.set_error_handler(events::log_error)?;

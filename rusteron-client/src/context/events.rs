@@ -55,7 +55,8 @@ pub struct PublicationError {
 
 type OnError = dyn Fn(&Error) + Send + Sync;
 type OnAdded = dyn FnMut(&NewResource) + Send;
-type OnPublicationError = dyn FnMut(&PublicationError) + Send;
+/// A handler of errors against publications.
+pub(crate) type OnPublicationError = dyn FnMut(&PublicationError) + Send;
 type OnStart = dyn FnMut(&str) + Send;
 /// A handler that is called when the client closes.
 pub(crate) type OnClose = dyn FnMut() + Send;
@@ -72,7 +73,6 @@ pub(crate) struct ContextHandlers {
     new_publication: Option<Retained<OnAdded>>,
     new_exclusive_publication: Option<Retained<OnAdded>>,
     new_subscription: Option<Retained<OnAdded>>,
-    publication_error: Option<Retained<OnPublicationError>>,
     start: Option<Retained<OnStart>>,
 }
 
@@ -233,13 +233,9 @@ impl Context {
         &mut self,
         handler: impl FnMut(&PublicationError) + Send + 'static,
     ) -> Result<&mut Self> {
-        install!(
-            self,
-            publication_error: OnPublicationError,
-            handler,
-            aeron_context_set_publication_error_frame_handler,
-            on_publication_error
-        )
+        self.on_publication_error = None;
+        self.on_publication_error = Some(self.publication_error_handlers.add(Box::new(handler)));
+        Ok(self)
     }
 
     /// Sets the handler that is called once on the conductor's thread before its first work, with
@@ -344,6 +340,10 @@ impl Context {
                 .into_result()?;
             let close = address(&self.close_handlers);
             sys::aeron_context_set_on_close_client(context, Some(on_close), close).into_result()?;
+            let errors = address(&self.publication_error_handlers);
+            let handler = Some(on_publication_error as unsafe extern "C" fn(_, _));
+            sys::aeron_context_set_publication_error_frame_handler(context, handler, errors)
+                .into_result()?;
         }
         Ok(())
     }
@@ -407,11 +407,12 @@ unsafe extern "C" fn on_publication_error(
     clientd: *mut c_void,
     values: *mut sys::aeron_publication_error_values_t,
 ) {
-    // SAFETY: as in `on_added`.
-    let handler = unsafe { Retained::<OnPublicationError>::exclusive(clientd) };
-    // SAFETY: C passes a structure that lives for the call, followed by its message.
-    let error = unsafe { PublicationError::from_raw(values) };
-    callback::run("handler of publication errors", || handler(&error));
+    // SAFETY: as in `on_close`. C passes a structure that lives for the call, followed by its message.
+    let (handlers, error) = unsafe {
+        let handlers = &*clientd.cast::<Handlers<OnPublicationError>>();
+        (handlers, PublicationError::from_raw(values))
+    };
+    handlers.call(|handler| handler(&error));
 }
 
 unsafe extern "C" fn on_start(state: *mut c_void, role_name: *const c_char) {
