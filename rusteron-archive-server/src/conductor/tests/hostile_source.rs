@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 
-use rusteron_core::log_buffer::{FRAME_LENGTH, HEADER_LENGTH, TYPE, TYPE_DATA, TYPE_PAD, align};
+use rusteron_core::log_buffer::{
+    FRAME_LENGTH, HEADER_LENGTH, TERM_ID, TERM_OFFSET, TYPE, TYPE_DATA, TYPE_PAD, align,
+};
 
 use crate::catalog::Catalog;
 use crate::conductor::effect::{ImageDetails, Sending};
@@ -18,6 +20,7 @@ use crate::conductor::tests::source::{
 use crate::protocol::messages::{ArchiveIdRequest, LAYOUTS, decode_values, encode_values};
 use crate::recorder::{BlockSource, BlockWriter, Recording};
 use crate::segment::checksum::Checksum;
+use crate::segment::frame::{self, FrameCheck};
 use crate::storage::SyncLevel;
 
 /// Turns in which the source can be hostile, and in which the replication then has to end.
@@ -30,6 +33,8 @@ const TEMPLATES: [u16; 8] = [1, 22, 24, 59, 106, 23, 101, 58];
 #[derive(Debug)]
 struct Block {
     bytes: Vec<u8>,
+    /// Of the frames before the first wrong one.
+    valid_length: usize,
     is_polled: bool,
     has_ended: bool,
 }
@@ -240,56 +245,72 @@ impl Hostile<'_> {
             let position = recording.position();
             let mut block = self.block(id, position);
             recording.write_block(Some(&mut block), &mut self.writer);
-            assert!(recording.failure().is_none(), "{:?}", recording.failure());
+            if let Some(failure) = recording.failure() {
+                assert!(failure.text.contains("is not the stream's"), "{}", failure.text);
+            }
             if recording.is_stopped() {
                 recording.announce_end();
                 self.harness.stop(id, position);
             } else {
-                let length = if block.is_polled { block.bytes.len() } else { 0 };
+                let length = if block.is_polled { block.valid_length } else { 0 };
                 assert_eq!(recording.position(), position + length as i64);
                 self.recordings.insert(id, recording);
             }
         }
     }
 
-    /// Makes a block as the image's poll finds one in a term: whole frames, or padding alone.
+    /// Makes a block as the image's poll finds one in a term: whole frames, or padding alone. Some are too long, or of
+    /// another type than data.
     fn block(&mut self, id: i64, position: i64) -> Block {
         let descriptor = *self.harness.conductor.catalog.get(id).expect("a recording");
-        let remaining =
-            descriptor.term_length as usize - descriptor.geometry().term_offset(position);
+        let geometry = descriptor.geometry();
+        let (term_id, term_offset) = (geometry.term_id(position), geometry.term_offset(position));
+        let remaining = descriptor.term_length as usize - term_offset;
         let limit = remaining.min(TERM_LENGTH as usize);
         let wanted = usize::try_from(self.peer.recorded.saturating_sub(position)).unwrap_or(0);
         let mut bytes = Vec::new();
-        let mut add = |kind: u16, length: usize, frame_length: usize, limit: usize| {
+        let mut add = |kind: u16, length: usize, limit: usize| {
             let start = bytes.len();
             let is_whole = start + align(length) <= limit;
             if is_whole {
+                bytes.resize(start + HEADER_LENGTH, 0);
                 bytes.resize(start + align(length), kind as u8);
-                bytes[start + FRAME_LENGTH..][..4]
-                    .copy_from_slice(&(frame_length as i32).to_le_bytes());
-                bytes[start + TYPE..][..2].copy_from_slice(&kind.to_le_bytes());
+                let frame = &mut bytes[start..];
+                frame[TYPE..][..2].copy_from_slice(&kind.to_le_bytes());
+                for (field, number) in [
+                    (FRAME_LENGTH, length as i32),
+                    (TERM_OFFSET, (term_offset + start) as i32),
+                    (TERM_ID, term_id),
+                ] {
+                    frame[field..][..4].copy_from_slice(&number.to_le_bytes());
+                }
+                frame::set_ids(frame, descriptor.session_id, descriptor.stream_id);
             }
             is_whole
         };
         match self.input.byte() {
             // Up to where the source is.
             0 if wanted < HEADER_LENGTH => {}
-            0 => drop(add(TYPE_DATA, wanted.min(limit), wanted.min(limit), limit)),
-            1 => drop(add(TYPE_PAD, limit, limit, limit)),
+            0 => drop(add(TYPE_PAD, wanted.min(limit), limit)),
+            1 => drop(add(TYPE_PAD, limit, limit)),
             2 => {
                 let length = HEADER_LENGTH + usize::from(self.input.byte());
-                add(TYPE_PAD, length, length, limit);
+                add(TYPE_PAD, length, limit);
             }
             count @ 3..20 => {
                 for _ in 3..=count {
                     let kind = self.input.choose(&[TYPE_DATA, TYPE_DATA, 2, 6, 0xffff]);
                     let length = HEADER_LENGTH + usize::from(self.input.byte()) * 8;
-                    add(kind, length, length, limit);
+                    add(kind, length, limit);
                 }
             }
             _ => {}
         }
-        Block { bytes, is_polled: false, has_ended: self.has_ended }
+        let check =
+            FrameCheck { max_data_length: descriptor.mtu as usize, ..geometry.frame_check() };
+        let (valid_length, _) =
+            check.check_block(&bytes, descriptor.session_id, term_id, term_offset);
+        Block { bytes, valid_length, is_polled: false, has_ended: self.has_ended }
     }
 
     /// Returns the messages that the source sends in the place of a right answer.
