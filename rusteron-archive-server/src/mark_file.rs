@@ -116,17 +116,23 @@ struct Killed {
     positions: HashMap<i64, i64>,
     /// Its client.
     client: Option<ClientIdentity>,
+    /// Killed or not, it wrote to these files, and to no others of which they are copies.
+    is_original: bool,
 }
 
 impl Killed {
     /// Reads the notes of the owner of a file. `start` is the length of what is missing in front of the header.
     fn read(bytes: &[u8], header: &Header, start: usize, former: Former, file: &File) -> Self {
-        if !former.has_ended || start != 0 || !header.has_space_for_notes() {
+        if start != 0 || !header.has_space_for_notes() {
             return Self::default();
         }
         let id = file.metadata().ok().and_then(|metadata| file_id(&metadata));
+        let is_original = id.is_some_and(|id| client::is_original(bytes, id));
+        if !former.has_ended {
+            return Self { is_original, ..Self::default() };
+        }
         let client = id.and_then(|id| client::read(bytes, id));
-        Self { positions: positions::read(bytes), client }
+        Self { positions: positions::read(bytes), client, is_original }
     }
 
     fn is_empty(&self) -> bool {
@@ -200,6 +206,18 @@ impl MarkFile {
     /// way, or if that is not certain.
     pub(crate) fn killed_positions(&self) -> &HashMap<i64, i64> {
         &self.killed.positions
+    }
+
+    /// Returns whether the former archive wrote to this directory, and not to one of which it is a copy.
+    pub(crate) fn was_original(&self) -> bool {
+        self.killed.is_original
+    }
+
+    /// Notes that this archive's segments are no copies whose ends are in doubt.
+    pub(crate) fn note_original(&self) {
+        if let Some(id) = self.id {
+            client::store_original(self, id);
+        }
     }
 
     /// Returns the client of the former archive, whose process has certainly ended since. The media driver may have
@@ -364,6 +382,9 @@ fn take_over(
     if !killed.is_empty() && header.has_space_for_notes() {
         // Until the catalog has the ends and the client is closed: this server can be killed before.
         new[NOTES].copy_from_slice(&bytes[NOTES]);
+    }
+    if header.has_space_for_notes() {
+        client::carry_over(&bytes, &mut new, killed.is_original);
     }
     match mark_file::write_whole(&mut file, &new, length) {
         Ok(map) => Ok((map, killed)),

@@ -30,6 +30,8 @@ pub(crate) struct CatalogSettings {
     pub(crate) now_ms: i64,
     /// The positions that recordings had when that archive was killed, by id, as far as they are known for certain.
     pub(crate) positions: HashMap<i64, i64>,
+    /// The directory is the one that the earlier archive wrote to, and no copy.
+    pub(crate) is_original: bool,
 }
 
 /// A recording to add: what [`Descriptor`] has, and its texts.
@@ -341,6 +343,7 @@ impl Catalog {
             let evidence = Evidence {
                 checksum: settings.checksum,
                 position: settings.positions.get(&id).copied(),
+                is_original: settings.is_original,
             };
             let (base, level) = (highest.get(&id).copied(), settings.file_sync_level);
             let found = match recovery::find_end(storage, &descriptor, base, evidence, level) {

@@ -37,6 +37,7 @@ fn open(dir: &Path, now_ms: i64) -> Catalog {
         checksum: Some(Checksum::Crc32),
         now_ms,
         positions: HashMap::new(),
+        is_original: true,
     };
     let storage = Directory::open(dir, DirAccess::default()).expect("the directory");
     Catalog::open(Arc::new(storage), &settings).expect("the catalog")

@@ -28,6 +28,7 @@ pub(super) fn settings() -> CatalogSettings {
         checksum: None,
         now_ms: REOPENED_MS,
         positions: HashMap::new(),
+        is_original: true,
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) fn find_end(
     let geometry = descriptor.geometry();
     let found = scan::find_end(storage, &geometry, highest, evidence)
         .map_err(unknown_end(descriptor.recording_id))?;
-    let found = decide(found, evidence.position);
+    let found = decide(found, evidence);
     check_tail(descriptor, &found)?;
     if level == SyncLevel::None && evidence.position.is_none() {
         check_earlier(storage, &geometry, &found, evidence)?;
@@ -41,13 +41,16 @@ fn unknown_end(recording: i64) -> impl Fn(ScanError) -> CatalogError {
 }
 
 /// Decides about a doubtful frame by the position that the recording had when the archive was killed, if that is known. A
-/// position that includes the frame was stored after all of it was written; one that does not was never announced.
-pub(crate) fn decide(found: Found, position: Option<i64>) -> Found {
-    match (found.tail, position) {
+/// position that includes the frame was stored after all of it was written; one that does not was never announced, unless
+/// the position is that of an earlier copy.
+pub(crate) fn decide(found: Found, evidence: Evidence) -> Found {
+    match (found.tail, evidence.position) {
         (Tail::Doubtful { end }, Some(position)) if position >= end => {
             Found { end, tail: Tail::Clean, ..found }
         }
-        (Tail::Doubtful { .. }, Some(position)) if position <= found.end => {
+        (Tail::Doubtful { .. }, Some(position))
+            if position <= found.end && evidence.is_original =>
+        {
             Found { tail: Tail::Torn, ..found }
         }
         _ => found,
@@ -59,10 +62,10 @@ fn check_tail(descriptor: &Descriptor, found: &Found) -> Result<(), CatalogError
     let choice = match found.tail {
         Tail::Clean | Tail::Torn => return Ok(()),
         Tail::Doubtful { .. } => "truncate` or `keep",
-        Tail::Damaged(_) => "truncate",
+        Tail::Damaged(_) | Tail::Lost(_) | Tail::Cut => "truncate",
     };
-    let segment = found.segment.unwrap_or(descriptor.start_position);
-    let name = descriptor.geometry().name(segment);
+    let geometry = descriptor.geometry();
+    let name = geometry.name(found.segment.unwrap_or(geometry.first_base()));
     let (recording, end) = (descriptor.recording_id, found.end);
     let reason = format!(
         "{name}, position {end}: {}: decide by `rusteron archive verify {recording} --repair --last-fragment`, \
@@ -125,7 +128,8 @@ mod tests {
             file.write_all_at(&sample::padding(term as usize, term_id, 0), 0).expect("a write");
         }
         let last = Found { end: 0, segment: Some(2 * i64::from(term)), tail: Tail::Clean };
-        let check = || check_earlier(&storage, &geometry, &last, Evidence::default());
+        let evidence = Evidence { is_original: true, ..Evidence::default() };
+        let check = || check_earlier(&storage, &geometry, &last, evidence);
         check().expect("whole segments");
         let cut = |file: &mut dyn StorageFile| {
             file.set_length(0).and_then(|()| file.set_length(term as u64)).expect("a hole");
@@ -156,10 +160,15 @@ mod tests {
             (Some(8_832), whole),
             (Some(9_000), whole),
         ] {
-            assert_eq!(decide(doubtful, position), expected, "{position:?}");
+            let evidence = Evidence { checksum: None, position, is_original: true };
+            assert_eq!(decide(doubtful, evidence), expected, "{position:?}");
+            // The position of an earlier copy decides only what it includes.
+            let decided = decide(doubtful, Evidence { is_original: false, ..evidence });
+            assert_eq!(decided, if expected == torn { doubtful } else { expected });
         }
+        let evidence = Evidence { position: Some(640), is_original: true, ..Evidence::default() };
         for known in [torn, whole] {
-            assert_eq!(decide(known, Some(640)), known);
+            assert_eq!(decide(known, evidence), known);
         }
     }
 }

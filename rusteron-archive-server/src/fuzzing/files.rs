@@ -38,7 +38,7 @@ pub fn catalog(bytes: &[u8]) {
         add_file(&storage, "0-0.rec", segment);
     }
     let shared: Arc<FaultyStorage> = Arc::new(storage.clone());
-    if let Ok(files) = ArchiveFiles::from_storage(shared.clone(), HashMap::new()) {
+    if let Ok(files) = ArchiveFiles::from_storage(shared.clone(), HashMap::new(), choice < 128) {
         let mut options = VerifyOptions::default();
         options.all_segments = true;
         options.checksum = CHECKSUMS[usize::from(choice) % 3];
@@ -55,6 +55,7 @@ pub fn catalog(bytes: &[u8]) {
         checksum: CHECKSUMS[usize::from(choice) % 3],
         now_ms: 9,
         positions: HashMap::new(),
+        is_original: choice < 128,
     };
     let open = || Catalog::open(shared.clone(), &settings);
     let mut catalog = match open() {
@@ -121,7 +122,7 @@ pub fn segment(bytes: &[u8]) {
     let storage = FaultyStorage::default();
     add_file(&storage, &geometry.name(base), content);
     let checksum = CHECKSUMS[usize::from(choice) % 3];
-    let evidence = Evidence { checksum, position: None };
+    let evidence = Evidence { checksum, position: None, is_original: choice < 128 };
     let find = || scan::find_end(&storage, &geometry, Some(base), evidence).expect("an end");
     let found = find();
     assert!(found.end >= geometry.start_position);

@@ -4,7 +4,7 @@
 //! subscriptions. By this record, the next server tells the driver that the client has ended.
 //!
 //! The record counts only in the file that it was written to: the server of a file that was copied while it ran may be
-//! alive, however free the lock of the copy is.
+//! alive, however free the lock of the copy is. So does the note that the segments are no copies.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -21,6 +21,8 @@ const DRIVER_START_TIMESTAMP: usize = RECORD.start + 8;
 const DRIVER_PID: usize = RECORD.start + 16;
 const DEVICE: usize = RECORD.start + 24;
 const INODE: usize = RECORD.start + 32;
+/// 1 if the segments beside this file were written here, so that their holes are what was never written.
+const ORIGINAL: usize = RECORD.start + 40;
 
 /// Notes the server's client in the file of this id.
 pub(super) fn store(mark_file: &MarkFile, client: &ClientIdentity, [device, inode]: FileId) {
@@ -36,6 +38,32 @@ pub(super) fn store(mark_file: &MarkFile, client: &ClientIdentity, [device, inod
     store(CLIENT, client.client_id.wrapping_add(1));
 }
 
+/// Notes that the segments beside the file of this id have been written here, or that none of them is in doubt.
+pub(super) fn store_original(mark_file: &MarkFile, [device, inode]: FileId) {
+    for (offset, number) in [(DEVICE, device), (INODE, inode), (ORIGINAL, 1)] {
+        mark_file.file.number(offset).store(number.to_le(), Ordering::Release);
+    }
+}
+
+/// Carries this note, and nothing of a client, over to the bytes of the next server's header.
+pub(super) fn carry_over(from: &[u8], to: &mut [u8], is_original: bool) {
+    if is_original {
+        let origin = DEVICE..RECORD.end;
+        to[origin.clone()].copy_from_slice(&from[origin]);
+    } else {
+        to[ORIGINAL..RECORD.end].fill(0);
+    }
+}
+
+/// Tells whether the header's bytes say that of the file of this id.
+pub(super) fn is_original(header: &[u8], file: FileId) -> bool {
+    is_of(header, file) && i64_at(header, ORIGINAL) == Some(1)
+}
+
+fn is_of(header: &[u8], file: FileId) -> bool {
+    [i64_at(header, DEVICE), i64_at(header, INODE)] == file.map(Some)
+}
+
 /// Reads the record of the file of this id from its header's bytes.
 pub(super) fn read(header: &[u8], file: FileId) -> Option<ClientIdentity> {
     let number = |offset| i64_at(header, offset);
@@ -45,5 +73,5 @@ pub(super) fn read(header: &[u8], file: FileId) -> Option<ClientIdentity> {
         driver_start_timestamp: number(DRIVER_START_TIMESTAMP)?,
         driver_pid: number(DRIVER_PID)?,
     };
-    ([number(DEVICE)?, number(INODE)?] == file).then_some(client)
+    is_of(header, file).then_some(client)
 }

@@ -15,6 +15,7 @@ use crate::mark_file::{Ended, Killed, LINK_NAME, Lock, Locks, NAME, former_owner
 #[derive(Debug)]
 pub(crate) struct Guard {
     killed_positions: HashMap<i64, i64>,
+    is_original: bool,
     _locks: Locks,
     _reservation: Reservation,
 }
@@ -48,19 +49,25 @@ impl Guard {
         let refused = |owner| active(&path, owner);
         let reservation = Reservation::new(&path).map_err(refused)?;
         let locks = Locks::new(&canonical(archive_dir)?, &dir, lock, active)?;
-        let killed_positions = match files::open(&path, OpenOptions::new().read(true)) {
+        let killed = match files::open(&path, OpenOptions::new().read(true)) {
             Ok(file) => {
                 let Ended { bytes, owner } =
                     former_owner(&path, &file, &locks)?.map_err(refused)?;
-                let positions = owner.map(|(header, start, former)| {
-                    Killed::read(&bytes, &header, start, former, &file).positions
+                let killed = owner.map(|(header, start, former)| {
+                    Killed::read(&bytes, &header, start, former, &file)
                 });
-                positions.unwrap_or_default()
+                killed.unwrap_or_default()
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => HashMap::new(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Killed::default(),
             Err(error) => return Err(ServerError::file(&path, &error)),
         };
-        Ok(Self { killed_positions, _locks: locks, _reservation: reservation })
+        let Killed { positions: killed_positions, is_original, .. } = killed;
+        Ok(Self { killed_positions, is_original, _locks: locks, _reservation: reservation })
+    }
+
+    /// Returns whether the last archive wrote to this directory, and not to one of which it is a copy.
+    pub(crate) fn is_original(&self) -> bool {
+        self.is_original
     }
 
     /// Returns the positions that recordings had when the last archive was killed, by id.

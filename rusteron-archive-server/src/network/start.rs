@@ -1,6 +1,5 @@
 //! The start of a server.
 
-use std::collections::HashMap;
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -57,12 +56,14 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
         .map_err(|error| ServerError::file(&archive_dir, &error))?;
     let storage: Arc<dyn Storage> = Arc::new(storage);
     // Before there is a client: the media driver would take it for dead if this took too long.
-    let positions = mark_file.killed_positions().clone();
     let mut catalog =
-        open_catalog(settings, &storage, positions).map_err(|error| error.in_dir(&archive_dir))?;
+        open_catalog(settings, &storage, &mark_file).map_err(|error| error.in_dir(&archive_dir))?;
     let set_aside = catalog.take_set_aside();
     let is_set_aside = |id| set_aside.iter().any(|error| error.endless_recording() == Some(id));
     mark_file.forget_killed_positions(is_set_aside);
+    if set_aside.iter().all(|error| error.endless_recording().is_none()) {
+        mark_file.note_original();
+    }
 
     let layouts = ArchiveCounters { archive_id };
     let (error_sender, client_errors) = mpsc::channel();
@@ -172,7 +173,7 @@ fn delete_contents(dir: &Path) -> std::io::Result<()> {
 fn open_catalog(
     settings: &ArchiveServerContext,
     storage: &Arc<dyn Storage>,
-    positions: HashMap<i64, i64>,
+    mark_file: &MarkFile,
 ) -> Result<Catalog> {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let settings = CatalogSettings {
@@ -181,7 +182,8 @@ fn open_catalog(
         file_sync_level: sync_level(settings.file_sync_level()),
         checksum: settings.record_checksum(),
         now_ms: i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX),
-        positions,
+        positions: mark_file.killed_positions().clone(),
+        is_original: mark_file.was_original(),
     };
     Ok(Catalog::open(Arc::clone(storage), &settings)?)
 }

@@ -59,7 +59,7 @@ impl ArchiveEditor {
     pub fn open(archive_dir: impl AsRef<Path>) -> Result<Self> {
         let guard = Guard::new(archive_dir.as_ref())?;
         let positions = guard.killed_positions().clone();
-        let files = ArchiveFiles::new(archive_dir.as_ref(), false, positions)?;
+        let files = ArchiveFiles::new(archive_dir.as_ref(), false, positions, guard.is_original())?;
         let failed = |error: io::Error| ServerError::file(archive_dir.as_ref(), &error);
         if files.storage.length(INTENT_NAME).map_err(failed)?.is_some() {
             // Segments may have another name than the catalog says.

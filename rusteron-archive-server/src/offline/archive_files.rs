@@ -24,6 +24,8 @@ pub struct ArchiveFiles {
     pub(super) segments: BTreeMap<i64, Vec<i64>>,
     /// The positions that recordings had when the last archive was killed.
     pub(super) killed_positions: HashMap<i64, i64>,
+    /// The directory is the one that the archive wrote to, and no copy.
+    pub(super) is_original: bool,
 }
 
 impl ArchiveFiles {
@@ -33,7 +35,7 @@ impl ArchiveFiles {
     /// - [`InvalidCatalog`](ServerErrorKind::InvalidCatalog): the catalog is of another version, or an entry's length is wrong.
     /// - [`Io`](ServerErrorKind::Io): there is no catalog, or a file cannot be read.
     pub fn open(archive_dir: impl AsRef<Path>) -> Result<Self> {
-        Self::new(archive_dir.as_ref(), true, HashMap::new())
+        Self::new(archive_dir.as_ref(), true, HashMap::new(), false)
     }
 
     /// As [`open`](Self::open), for a verification: looks for an archive first.
@@ -42,13 +44,15 @@ impl ArchiveFiles {
     /// Also [`ActiveArchive`](ServerErrorKind::ActiveArchive): an archive is alive, or may be. The text names its process.
     pub fn open_stopped(archive_dir: impl AsRef<Path>) -> Result<Self> {
         let guard = Guard::of_reader(archive_dir.as_ref())?;
-        Self::new(archive_dir.as_ref(), true, guard.killed_positions().clone())
+        let positions = guard.killed_positions().clone();
+        Self::new(archive_dir.as_ref(), true, positions, guard.is_original())
     }
 
     pub(super) fn new(
         archive_dir: &Path,
         is_read_only: bool,
         killed_positions: HashMap<i64, i64>,
+        is_original: bool,
     ) -> Result<Self> {
         let failed = |error: io::Error| ServerError::file(archive_dir, &error);
         let storage =
@@ -59,7 +63,7 @@ impl ArchiveFiles {
                 format!("{}: not an archive's: it has no {CATALOG_NAME}", archive_dir.display());
             return Err(ServerError::new(kind, message));
         }
-        Self::from_storage(Arc::new(storage), killed_positions)
+        Self::from_storage(Arc::new(storage), killed_positions, is_original)
             .map_err(|error| error.in_dir(archive_dir))
     }
 
@@ -67,6 +71,7 @@ impl ArchiveFiles {
     pub(crate) fn from_storage(
         storage: Arc<dyn Storage>,
         killed_positions: HashMap<i64, i64>,
+        is_original: bool,
     ) -> Result<Self> {
         let failed = |error: io::Error| ServerError::io(".", &error);
         let mut segments = BTreeMap::<i64, Vec<i64>>::new();
@@ -76,7 +81,7 @@ impl ArchiveFiles {
         }
         segments.values_mut().for_each(|bases| bases.sort_unstable());
         let entries = Entries::open(storage.clone())?;
-        Ok(Self { storage, entries, segments, killed_positions })
+        Ok(Self { storage, entries, segments, killed_positions, is_original })
     }
 
     /// Returns the recordings in the order of the catalog, also those that are not valid.

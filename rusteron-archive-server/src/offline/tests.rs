@@ -35,6 +35,7 @@ fn settings(checksum: Option<Checksum>) -> CatalogSettings {
         checksum,
         now_ms: 9,
         positions: HashMap::new(),
+        is_original: true,
     }
 }
 
@@ -58,7 +59,7 @@ fn three_recordings(checksum: Checksum) -> FaultyStorage {
 }
 
 fn files(storage: &FaultyStorage) -> crate::error::Result<ArchiveFiles> {
-    ArchiveFiles::from_storage(Arc::new(storage.clone()), HashMap::new())
+    ArchiveFiles::from_storage(Arc::new(storage.clone()), HashMap::new(), true)
 }
 
 /// An editor, and the directory of its guard.
@@ -88,6 +89,66 @@ fn repaired_end_keeps_the_checksum_right() {
         let other = [Checksum::Crc32, Checksum::Crc32c].into_iter().find(|it| *it != checksum);
         let wrong = files.verify(&files.recordings()[0], &options(other.expect("another")));
         assert!(wrong.findings[0].text.starts_with("catalog checksum="), "{wrong:?}");
+    }
+}
+
+/// A copy has holes in place of zeros, and may lack the end.
+#[test]
+fn repair_takes_no_announced_byte_away() {
+    const END: i64 = 96 + 9_024;
+    for (stop, length, is_original, findings, expected) in [
+        // The catalog's stop position tells that the message of zeros is whole.
+        (Some(END), None, false, 0, Repair::default()),
+        (Some(END), None, true, 0, Repair::default()),
+        // Part of the announced is not there: only an operator gives it up.
+        (Some(END), Some(5_000), false, 1, Repair::default()),
+        (Some(END), Some(5_000), true, 1, Repair::default()),
+        // Nothing tells whether the message is whole, or what followed.
+        (None, None, false, 2, Repair::default()),
+        (None, Some(5_000), false, 2, Repair::default()),
+        // The archive's own files tell it by their holes.
+        (
+            None,
+            None,
+            true,
+            0,
+            Repair { stop_position: Some(96), is_truncated: true, ..Repair::default() },
+        ),
+    ] {
+        let storage = FaultyStorage::default();
+        let mut catalog = Catalog::open(Arc::new(storage.clone()), &settings(None)).expect("it");
+        let id = catalog.add(NEW, 1).expect("a recording");
+        if let Some(stop) = stop {
+            catalog.set_stopped(id, stop, 5).expect("an end");
+        }
+        let mut file = storage.create(&format!("{id}-0.rec"), 64 << 10).expect("a file");
+        let first = sample::data(&[1; 64], 7, 0);
+        // The rest of the zeros is a hole.
+        let zeros = &sample::data(&[0; 8_992], 7, first.len())[..32];
+        file.write_all_at(&[&first, zeros].concat(), 0).expect("a write");
+        if let Some(length) = length {
+            file.set_length(length).expect("a cut");
+        }
+        let files = || {
+            let shared = Arc::new(storage.clone());
+            ArchiveFiles::from_storage(shared, HashMap::new(), is_original).expect("files")
+        };
+        let dir = tempfile::tempdir().expect("a directory");
+        let guard = Guard::new(dir.path()).expect("no archive");
+        let mut editor = ArchiveEditor::with_guard(files(), guard);
+        let mut options = VerifyOptions::default();
+        let verified = editor.files().verify(editor.files().recording(id).expect("it"), &options);
+        assert_eq!(verified.findings.len(), findings, "{verified:?}");
+        let before = storage.content("0-0.rec");
+        assert_eq!(editor.repair(&verified).expect("a repair"), expected, "{verified:?}");
+        if expected == Repair::default() && findings > 0 {
+            assert_eq!(storage.content("0-0.rec"), before);
+            options.last_fragment = Some(LastFragment::Truncate);
+            let recording = editor.files().recording(id).expect("it");
+            let verified = editor.files().verify(recording, &options);
+            let repair = editor.repair(&verified).expect("a repair");
+            assert_eq!(repair.stop_position, Some(96), "{verified:?}");
+        }
     }
 }
 
@@ -122,8 +183,7 @@ fn end_of_a_segment_needs_no_file_behind_it() {
             }
         }
         let (mut editor, _dir) = editor(&storage).expect("an editor");
-        let mut options = VerifyOptions::default();
-        options.all_segments = true;
+        let options = VerifyOptions { all_segments: true, ..VerifyOptions::default() };
         let verified = editor.files().verify(editor.files().recording(id).expect("it"), &options);
         assert_eq!(verified.findings.is_empty(), is_valid, "{verified:?}");
         let repair = editor.repair(&verified).expect("a repair");

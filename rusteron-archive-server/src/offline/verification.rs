@@ -159,20 +159,28 @@ impl Verification {
     ) {
         let (storage, bases) = (&*files.storage, files.bases(entry.recording_id));
         let highest = bases.last().copied();
+        let killed = files.killed_positions.get(&entry.recording_id).copied();
         let evidence = Evidence {
             checksum: options.checksum,
-            position: files.killed_positions.get(&entry.recording_id).copied(),
+            // An archive that stops a recording in order writes its end into the catalog.
+            position: self.stop_position.or(killed),
+            is_original: files.is_original,
         };
         let found = match scan::find_end(storage, geometry, highest, evidence) {
             Ok(found) => found,
             Err(error) => return self.find_error(geometry, highest, &error),
         };
-        let found = recovery::decide(found, evidence.position);
+        // Frames behind a stop position may be of an extension that an older catalog does not know.
+        let is_original = evidence.is_original && self.stop_position.is_none();
+        let found = recovery::decide(found, Evidence { is_original, ..evidence });
         let found = match (found.tail, options.last_fragment) {
             (Tail::Doubtful { .. }, Some(LastFragment::Truncate)) => {
                 Found { tail: Tail::Torn, ..found }
             }
             (Tail::Damaged(_), Some(LastFragment::Truncate)) if self.stop_position.is_none() => {
+                Found { tail: Tail::Torn, ..found }
+            }
+            (Tail::Lost(_) | Tail::Cut, Some(LastFragment::Truncate)) => {
                 Found { tail: Tail::Torn, ..found }
             }
             (Tail::Doubtful { end }, Some(LastFragment::Keep)) => {
@@ -192,18 +200,26 @@ impl Verification {
         let last_name = last.map(|base| geometry.name(base));
         match found.tail {
             Tail::Clean | Tail::Torn => {}
-            tail @ Tail::Doubtful { .. } => {
+            tail @ (Tail::Doubtful { .. } | Tail::Lost(_) | Tail::Cut) => {
                 self.find(last_name, Some(found.end), tail.to_string(), false);
             }
             Tail::Damaged(fault) => {
                 self.find(last_name, Some(found.end), fault.to_string(), true);
             }
         }
-        if let Some(stop) = self.stop_position.filter(|&stop| stop != found.end) {
-            if self.findings.is_empty() {
-                let text = format!("stop position {stop}, but frames end at {}", found.end);
+        let end = found.end;
+        match self.stop_position {
+            Some(stop) if stop != end && self.findings.is_empty() => {
+                let text = format!("stop position {stop}, but frames end at {end}");
                 self.find(None, None, text, false);
             }
+            None if !files.is_original && killed.is_none() && end > self.start_position => {
+                let text = format!(
+                    "neither the catalog nor a mark file of this directory tells the end; frames end at {end}"
+                );
+                self.find(None, None, text, false);
+            }
+            _ => {}
         }
     }
 

@@ -114,6 +114,7 @@ impl Script {
             checksum: self.setup.checksum,
             now_ms: RECOVERED_MS,
             positions,
+            is_original: true,
         };
         let catalog = Catalog::open(Arc::new(self.storage.clone()), &settings);
         catalog.map_err(|error| error.to_string())
@@ -348,7 +349,8 @@ impl Script {
     /// Checks that a verification finds recordings that lack data, other than those that were checked. Without checksums, it
     /// finds what lacks a header. Returns their number.
     fn verify(&self, catalog: &Catalog, checked: &[i64], context: &str) -> usize {
-        let files = ArchiveFiles::from_storage(Arc::new(self.storage.clone()), HashMap::new());
+        let files =
+            ArchiveFiles::from_storage(Arc::new(self.storage.clone()), HashMap::new(), true);
         let files = files.unwrap_or_else(|error| panic!("{context}: {error}"));
         let checksum = self.setup.checksum;
         let options = VerifyOptions { all_segments: true, checksum, last_fragment: None };

@@ -383,7 +383,8 @@ fn assert_recoverable(
             let crashed = crash(&storage, changes);
             let highest = scan::highest_segments(crashed.names().unwrap());
             let highest = highest.get(&geometry.recording_id).copied();
-            let found = scan::find_end(&crashed, &geometry, highest, Evidence::default()).unwrap();
+            let evidence = Evidence { is_original: true, ..Evidence::default() };
+            let found = scan::find_end(&crashed, &geometry, highest, evidence).unwrap();
             let end = match found.tail {
                 // The operator decides, or the position that was announced.
                 Tail::Doubtful { end } => end,

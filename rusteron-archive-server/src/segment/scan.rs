@@ -23,14 +23,29 @@ pub(crate) struct Found {
     pub(crate) tail: Tail,
 }
 
+impl Found {
+    /// Whole frames, and what a crash has torn, have to reach a position that the recording is known to have had.
+    fn lost_behind(self, position: Option<i64>) -> Self {
+        match (self.tail, position) {
+            (Tail::Clean | Tail::Torn | Tail::Cut, Some(position)) if position > self.end => {
+                Self { tail: Tail::Lost(position), ..self }
+            }
+            _ => self,
+        }
+    }
+}
+
 /// Facts beside the segment that tell whether a frame is whole.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Evidence {
     /// The checksum that stands in frames. Frames without it may be of an archive with other settings.
     pub(crate) checksum: Option<Checksum>,
-    /// The position that the recording had when its process was killed, if the operating system has survived that: all
-    /// writes before this position are in the file.
+    /// A position up to which everything has been written, and may have been announced: the one that the recording had when
+    /// its process was killed, if the operating system has survived that, or where it stopped in order.
     pub(crate) position: Option<i64>,
+    /// The files are those that the archive wrote. In a copy, holes prove nothing, as copying makes them of zeros and fills
+    /// them, and a copy can be cut short.
+    pub(crate) is_original: bool,
 }
 
 /// What a segment has behind the end of its recording.
@@ -48,6 +63,10 @@ pub(crate) enum Tail {
     },
     /// Something else than a frame. Java's archive believes any length, and its tool calls the recording invalid.
     Damaged(FrameFault),
+    /// The frames end before this position, which the recording is known to have had.
+    Lost(i64),
+    /// The file of a copy ends before a segment does, and nothing tells what it had.
+    Cut,
 }
 
 impl fmt::Display for Tail {
@@ -59,6 +78,10 @@ impl fmt::Display for Tail {
                 f.write_str("the last frame crosses a page boundary and may be incomplete")
             }
             Self::Damaged(fault) => write!(f, "damaged: {fault}"),
+            Self::Lost(position) => {
+                write!(f, "frames end here, but the recording had come to position {position}")
+            }
+            Self::Cut => f.write_str("the file ends before its segment does"),
         }
     }
 }
@@ -114,14 +137,16 @@ pub(crate) fn find_end(
     let (start, first) = (geometry.start_position, geometry.first_base());
     // Segments before the start have been detached, or a crash kept them from being deleted.
     let Some(base) = highest.filter(|&base| base >= first) else {
-        return Ok(Found { end: start, segment: None, tail: Tail::Clean });
+        let found = Found { end: start, segment: None, tail: Tail::Clean };
+        return Ok(found.lost_behind(evidence.position));
     };
     let name = geometry.name(base);
     if geometry.base(base) != base || base > i64::MAX - 2 * i64::from(geometry.segment_length) {
         return Err(ScanError::Misplaced { name });
     }
     let found = Scan::new(storage, geometry, base, &name).and_then(|mut scan| scan.run(evidence));
-    found.map_err(|error| ScanError::Io { name, error })
+    let found = found.map_err(|error| ScanError::Io { name, error })?;
+    Ok(found.lost_behind(evidence.position))
 }
 
 /// Checks the frames of the segment with a base, up to `end`, and the checksums of its data frames. Its name is one of
@@ -205,7 +230,9 @@ impl<'a> Scan<'a> {
                 Err(FrameFault::Missing) => break Tail::Clean,
                 Err(fault) => break Tail::Damaged(fault),
             };
-            if let Some((begin, before)) = last.filter(|_| evidence.position.is_none()) {
+            // Pages reach the file in order if only the process ends.
+            let is_in_order = evidence.is_original && evidence.position.is_some();
+            if let Some((begin, before)) = last.filter(|_| !is_in_order) {
                 match self.judge(begin, before, evidence, true)? {
                     Tail::Clean => {}
                     Tail::Torn => break Tail::Clean,
@@ -223,9 +250,14 @@ impl<'a> Scan<'a> {
             }
         }
         if let Some(begin) = suspect {
-            if tail != Tail::Torn && !self.tells_holes_at(self.offset(end))? {
+            let is_told = evidence.is_original && self.tells_holes_at(self.offset(end))?;
+            if tail != Tail::Torn && !is_told {
                 (position, tail) = (begin, Tail::Doubtful { end });
             }
+        }
+        let is_short = self.file_length < self.geometry.segment_length as u64;
+        if tail == Tail::Clean && is_short && !evidence.is_original && evidence.position.is_none() {
+            tail = Tail::Cut;
         }
         Ok(Found { end: position, segment: Some(self.base), tail })
     }
@@ -296,7 +328,7 @@ impl<'a> Scan<'a> {
         let length = frame.aligned_length();
         let end = offset + length as u64;
         if end > self.limit {
-            return Ok(Tail::Torn);
+            return Ok(if evidence.is_original { Tail::Torn } else { Tail::Cut });
         }
         let end_position = position + length as i64;
         let is_known = evidence.position.is_some_and(|position| position >= end_position);
@@ -316,7 +348,9 @@ impl<'a> Scan<'a> {
             return Ok(Tail::Clean);
         }
         // A page that was never written is a hole in the file.
-        Ok(if self.file.first_hole(offset)? < unsure_end {
+        Ok(if !evidence.is_original {
+            Tail::Doubtful { end: end_position }
+        } else if self.file.first_hole(offset)? < unsure_end {
             Tail::Torn
         } else if !is_followed && self.tells_holes_at(end)? {
             Tail::Clean

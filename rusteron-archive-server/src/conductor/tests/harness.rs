@@ -374,6 +374,7 @@ impl Harness {
             checksum: None,
             now_ms: 0,
             positions: HashMap::new(),
+            is_original: true,
         };
         Catalog::open(Arc::new(storage.clone()), &settings)
     }

@@ -89,6 +89,35 @@ fn client_of_killed_server_is_kept_until_replaced() {
 
 #[cfg(target_os = "linux")]
 #[test]
+fn copied_mark_file_is_no_original() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mark_file = activate(&dir).expect("a mark file");
+    assert!(!mark_file.was_original());
+    mark_file.note_original();
+    mark_file.ready();
+    let copy = killed(&dir);
+    kill(&dir, mark_file);
+    // A server that is killed before it has found the ends of all recordings.
+    for _ in 0..2 {
+        let mark_file = activate(&dir).expect("a mark file, at once");
+        assert!(mark_file.was_original());
+        kill(&dir, mark_file);
+    }
+    assert!(Guard::new(dir.path()).expect("no archive").is_original());
+    for _ in 0..2 {
+        assert!(!Guard::new(copy.path()).expect("no archive").is_original());
+        let mark_file = activate(&copy).expect("a mark file, at once");
+        assert!(!mark_file.was_original());
+        mark_file.ready();
+        // Its client is noted with the id of the file.
+        let client = ClientIdentity { client_id: 5, driver_start_timestamp: 1, driver_pid: 77 };
+        mark_file.note_client(&client);
+        kill(&copy, mark_file);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
 fn positions_count_only_if_the_owner_was_killed() {
     let dir = tempfile::tempdir().expect("a directory");
     let mark_file = Arc::new(activate(&dir).expect("a mark file"));

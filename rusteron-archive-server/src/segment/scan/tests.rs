@@ -8,6 +8,8 @@ use crate::storage::faulty::{Change, FaultyStorage};
 const PAGE: i64 = PAGE_LENGTH as i64;
 const SEGMENT: i64 = GEOMETRY.segment_length as i64;
 const TERM: i64 = GEOMETRY.term_length as i64;
+/// Nothing but the files that the archive wrote.
+const ORIGINAL: Evidence = Evidence { checksum: None, position: None, is_original: true };
 const NAME: &str = "3-0.rec";
 
 /// Writes a recording as the archive does: one write for each frame, and the next file as soon as one is full.
@@ -84,7 +86,8 @@ fn find(storage: &FaultyStorage, geometry: &Geometry) -> Found {
 fn find_with(storage: &FaultyStorage, geometry: &Geometry, checksum: Option<Checksum>) -> Found {
     let highest = highest_segments(storage.names().unwrap());
     let highest = highest.get(&geometry.recording_id).copied();
-    find_end(storage, geometry, highest, Evidence { checksum, position: None }).unwrap()
+    find_end(storage, geometry, highest, Evidence { checksum, position: None, is_original: true })
+        .unwrap()
 }
 
 fn clean(end: i64) -> Found {
@@ -254,7 +257,7 @@ fn zeros_before_the_last_frame_are_whole_where_holes_are_told() {
     storage.hide_holes();
     assert_eq!(find(&storage, &GEOMETRY), Found { tail: Tail::Doubtful { end }, ..clean(0) });
     // A killed process has written its pages in order.
-    let evidence = Evidence { checksum: None, position: Some(end) };
+    let evidence = Evidence { checksum: None, position: Some(end), is_original: true };
     assert_eq!(find_end(&storage, &GEOMETRY, Some(0), evidence).unwrap(), clean(end));
 }
 
@@ -281,6 +284,60 @@ fn page_of_zeros_that_was_written_is_whole() {
     let storage = recording_with_lost_pages(0, 3);
     storage.open(NAME).unwrap().set_length(3 * PAGE as u64).unwrap();
     assert_eq!(find(&storage, &GEOMETRY), doubtful);
+}
+
+/// Copying makes holes of zeros, and can end early.
+#[test]
+fn copy_without_a_position_is_never_cut() {
+    let copy = Evidence { is_original: false, ..ORIGINAL };
+    let find = |storage: &FaultyStorage, evidence| {
+        find_end(storage, &GEOMETRY, Some(0), evidence).expect("an end")
+    };
+    let end = PAGE - 128;
+    let whole = end + align(HEADER_LENGTH + 2 * PAGE_LENGTH) as i64;
+    for lost in 1..3 {
+        let storage = recording_with_lost_pages(0, lost);
+        let doubtful = Found { tail: Tail::Doubtful { end: whole }, ..clean(end) };
+        assert_eq!(find(&storage, copy), doubtful);
+        // Frames behind the position may be later ones.
+        assert_eq!(find(&storage, Evidence { position: Some(end), ..copy }), doubtful);
+        assert_eq!(find(&storage, Evidence { position: Some(whole), ..copy }), clean(whole));
+        // Another frame behind the zeros proves nothing of them.
+        let mut file = storage.open(NAME).unwrap();
+        let next = sample::data(&[1; 40], GEOMETRY.term_id(whole), GEOMETRY.term_offset(whole));
+        file.write_all_at(&next, whole as u64).unwrap();
+        let behind = whole + next.len() as i64;
+        let doubtful = Found { tail: Tail::Doubtful { end: behind }, ..clean(end) };
+        assert_eq!(find(&storage, copy), doubtful);
+        assert_eq!(find(&storage, Evidence { position: Some(behind), ..copy }), clean(behind));
+    }
+    let storage = recording_with_lost_pages(1, 3);
+    for (length, end) in [(whole, whole), (whole - 32, end), (end, end), (0, 0)] {
+        storage.open(NAME).unwrap().set_length(length as u64).unwrap();
+        assert_eq!(find(&storage, copy), Found { tail: Tail::Cut, ..clean(end) }, "{length}");
+    }
+}
+
+#[test]
+fn end_before_a_known_position_is_a_loss() {
+    let storage = recording_with_lost_pages(1, 3);
+    let position = find(&storage, &GEOMETRY).end;
+    for is_original in [false, true] {
+        let find = |storage: &FaultyStorage, highest| {
+            let evidence = Evidence { position: Some(position), is_original, ..ORIGINAL };
+            find_end(storage, &GEOMETRY, highest, evidence).expect("an end")
+        };
+        assert_eq!(find(&storage, Some(0)), clean(position));
+        let lost = |end| Found { tail: Tail::Lost(position), ..clean(end) };
+        let short = recording_with_lost_pages(1, 3);
+        for length in [position - 32, PAGE - 128, 0] {
+            short.open(NAME).unwrap().set_length(length as u64).unwrap();
+            let left = if length == 0 { 0 } else { PAGE - 128 };
+            assert_eq!(find(&short, Some(0)), lost(left), "{length}");
+        }
+        let none = Found { segment: None, ..lost(0) };
+        assert_eq!(find(&FaultyStorage::default(), None), none);
+    }
 }
 
 #[test]
@@ -330,13 +387,13 @@ fn damaged_frame_ends_the_recording() {
 fn wrong_names_and_geometry_are_errors() {
     let storage = FaultyStorage::default();
     for base in [TERM, SEGMENT + 32, i64::MAX, i64::MAX & !(SEGMENT - 1)] {
-        let error = find_end(&storage, &GEOMETRY, Some(base), Evidence::default()).unwrap_err();
+        let error = find_end(&storage, &GEOMETRY, Some(base), ORIGINAL).unwrap_err();
         assert!(matches!(error, ScanError::Misplaced { .. }), "{error}");
     }
-    let missing = find_end(&storage, &GEOMETRY, Some(0), Evidence::default()).unwrap_err();
+    let missing = find_end(&storage, &GEOMETRY, Some(0), ORIGINAL).unwrap_err();
     assert!(matches!(&missing, ScanError::Io { name, .. } if name == NAME), "{missing}");
     let geometry = Geometry { term_length: 0, ..GEOMETRY };
-    let error = find_end(&storage, &geometry, Some(0), Evidence::default()).unwrap_err();
+    let error = find_end(&storage, &geometry, Some(0), ORIGINAL).unwrap_err();
     assert!(matches!(error, ScanError::Geometry(_)), "{error}");
 }
 
@@ -345,7 +402,7 @@ fn failed_read_is_an_error() {
     let storage = FaultyStorage::default();
     Writer::new(&storage, GEOMETRY).message(&[1; 32]);
     storage.fail_reads(Some(io::ErrorKind::Other));
-    let error = find_end(&storage, &GEOMETRY, Some(0), Evidence::default()).unwrap_err();
+    let error = find_end(&storage, &GEOMETRY, Some(0), ORIGINAL).unwrap_err();
     assert!(matches!(error, ScanError::Io { .. }), "{error}");
 }
 
@@ -496,6 +553,6 @@ proptest! {
     ) {
         let geometry =
             Geometry { start_position, initial_term_id, term_length, segment_length, ..GEOMETRY };
-        let _ = find_end(&FaultyStorage::default(), &geometry, Some(highest), Evidence::default());
+        let _ = find_end(&FaultyStorage::default(), &geometry, Some(highest), ORIGINAL);
     }
 }
