@@ -16,8 +16,8 @@ use crate::strategy::NameResolver;
 impl DriverContext {
     /// Checks the settings. A launch does the same first.
     ///
-    /// A launch can fail for other reasons: a directory in use, an address in use, socket buffers
-    /// that the operating system does not grant, CPUs that the process may not use.
+    /// A launch can fail for other reasons: a directory in use, an address in use, CPUs that the
+    /// process may not use.
     ///
     /// ```
     /// use rusteron_media_driver::DriverContext;
@@ -43,6 +43,8 @@ impl DriverContext {
         problems.extend(Setting::all().iter().filter_map(|setting| setting.problem(self)));
         problems.extend(vectors(self));
         problems.extend(timeouts(self));
+        problems.extend(session_ids(self));
+        problems.extend(frames(self));
         problems.extend(cpus(self));
         problems.extend(fixed_loss(self));
         if self.name_resolver() == Some(NameResolver::Driver) {
@@ -108,6 +110,80 @@ fn timeouts(context: &DriverContext) -> Vec<String> {
         })
     };
     pairs.into_iter().filter_map(problem).collect()
+}
+
+/// Checks the range of reserved session ids, as Java's driver does. A request for the next session
+/// id walks over all that are not reserved, and never ends if none of them is free.
+fn session_ids(context: &DriverContext) -> Option<String> {
+    let low = context.publication_reserved_session_id_low();
+    let high = context.publication_reserved_session_id_high();
+    let problem = if low > high {
+        "is greater than"
+    } else if high.checked_sub(low).is_none() {
+        "reserves more than half of all session ids, up to"
+    } else {
+        return None;
+    };
+    let [title, other] =
+        ["publication_reserved_session_id_low", "publication_reserved_session_id_high"].map(title);
+    Some(format!("{title}: {low} {problem} {other}: {high}"))
+}
+
+/// Checks that frames fit into a receiver's window and a socket's buffers. A sender never sends a
+/// frame that is longer than the window.
+fn frames(context: &DriverContext) -> Vec<String> {
+    let (mtu, window) = (context.mtu_length(), context.rcv_initial_window_length());
+    let (send, receive) = (context.socket_so_sndbuf(), context.socket_so_rcvbuf());
+    let [mtu_title, window_title] = ["mtu_length", "rcv_initial_window_length"].map(title);
+    let mut problems = Vec::new();
+    if window < mtu {
+        problems.push(format!("{window_title}: {window} is less than {mtu_title}: {mtu}"));
+    }
+    for (title, length, direction, buffer, requested, limit) in [
+        (mtu_title, mtu, SO_SNDBUF, "socket_so_sndbuf", send, "net.core.wmem_max"),
+        (window_title, window, SO_RCVBUF, "socket_so_rcvbuf", receive, "net.core.rmem_max"),
+    ] {
+        if let Some(granted) = granted(direction, requested).filter(|granted| *granted < length) {
+            let buffer = self::title(buffer);
+            problems.push(format!(
+                "{title}: {length} is more than the operating system grants for {buffer}: {requested}, which is \
+                 {granted}; lower the first, or raise the second and, on Linux, the limit {limit}"
+            ));
+        }
+    }
+    problems
+}
+
+#[cfg(unix)]
+use libc::{SO_RCVBUF, SO_SNDBUF};
+#[cfg(not(unix))]
+const SO_RCVBUF: i32 = 0;
+#[cfg(not(unix))]
+const SO_SNDBUF: i32 = 0;
+
+/// Returns the length of a socket's buffer that the operating system grants; 0 requests its default.
+/// `None` if it does not tell.
+#[cfg(unix)]
+fn granted(option: libc::c_int, requested: usize) -> Option<usize> {
+    use std::os::fd::AsRawFd;
+
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+    let mut length = libc::c_int::try_from(requested).ok()?;
+    let mut size = size_of::<libc::c_int>() as libc::socklen_t;
+    let value = (&raw mut length).cast::<libc::c_void>();
+    // SAFETY: the socket is open, and both calls access one integer that outlives them.
+    let is_told = unsafe {
+        (requested == 0
+            || libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, value, size) == 0)
+            && libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, value, &mut size) == 0
+    };
+    usize::try_from(length).ok().filter(|_| is_told)
+}
+
+/// There, C's text says what is wrong.
+#[cfg(not(unix))]
+fn granted(_option: i32, _requested: usize) -> Option<usize> {
+    None
 }
 
 /// Checks the arguments of the interceptor `fixed-loss`, with which C would leave a driver half made.

@@ -31,6 +31,8 @@ mod program {
 }
 #[cfg(target_os = "linux")]
 mod segmentation_offload;
+#[cfg(all(target_os = "linux", feature = "binary"))]
+mod setting_pairs;
 mod settings;
 
 #[cfg(all(unix, feature = "binary"))]

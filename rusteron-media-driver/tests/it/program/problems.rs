@@ -177,6 +177,28 @@ fn values_that_stop_every_launch() {
         ),
         (
             &[
+                ("AERON_PUBLICATION_RESERVED_SESSION_ID_LOW", "-2147483648"),
+                ("AERON_PUBLICATION_RESERVED_SESSION_ID_HIGH", "2147483647"),
+            ],
+            "(AERON_PUBLICATION_RESERVED_SESSION_ID_LOW): -2147483648 reserves more than half of all session ids, up to \
+             publication_reserved_session_id_high (AERON_PUBLICATION_RESERVED_SESSION_ID_HIGH): 2147483647",
+        ),
+        (
+            &[("AERON_PUBLICATION_RESERVED_SESSION_ID_LOW", "2000")],
+            "(AERON_PUBLICATION_RESERVED_SESSION_ID_LOW): 2000 is greater than \
+             publication_reserved_session_id_high (AERON_PUBLICATION_RESERVED_SESSION_ID_HIGH): 1000",
+        ),
+        (
+            &[("AERON_RCV_INITIAL_WINDOW_LENGTH", "4k"), ("AERON_MTU_LENGTH", "8k")],
+            "(AERON_RCV_INITIAL_WINDOW_LENGTH): 4096 is less than mtu_length (AERON_MTU_LENGTH): 8192",
+        ),
+        (
+            &[("AERON_RCV_INITIAL_WINDOW_LENGTH", "2147483647")],
+            "(AERON_RCV_INITIAL_WINDOW_LENGTH): 2147483647 is more than the operating system grants for \
+             socket_so_rcvbuf (AERON_SOCKET_SO_RCVBUF): ",
+        ),
+        (
+            &[
                 ("AERON_SENDER_IO_VECTOR_CAPACITY", "2"),
                 ("AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND", "4"),
             ],
