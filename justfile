@@ -60,7 +60,7 @@ test-cluster *args:
 survival *args:
     cargo run --release -p rusteron-survival -- "$@"
 
-# Run Aeron's own tests of its C and C++ archive clients against our archive or, with `--java`, Java's (cmake 3.30, g++; minutes)
+# Run Aeron's own tests of its C and C++ archive clients, or by `--java-suite` of its archive, against ours or, with `--java`, Java's (cmake 3.30, g++; JDK, Maven; minutes)
 [group('check further')]
 test-aeron-archive *args:
     .ci/aeron-archive-tests "$@"
