@@ -1,12 +1,16 @@
 //! Aeron's settings from property files.
 
-use std::fs;
+use std::io;
 use std::path::Path;
 
 use rusteron_sys as sys;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{Fallible, c_string};
+use crate::files;
+
+/// The most bytes of a file of properties.
+const MAX_LENGTH: u64 = 1 << 20;
 
 /// Sets environment variables from a text of properties, for contexts that are made afterwards.
 ///
@@ -40,7 +44,8 @@ pub unsafe fn load_properties(text: &str) -> Result<()> {
 /// Sets environment variables from a file of properties. See [`load_properties`].
 ///
 /// # Errors
-/// [`ErrorKind::Io`] if the file cannot be read, and the errors of [`load_properties`].
+/// [`ErrorKind::Io`] if the file cannot be read, is no regular file, or is longer than 1 MiB, and the errors of
+/// [`load_properties`].
 ///
 /// # Safety
 /// As for [`load_properties`].
@@ -49,7 +54,11 @@ pub unsafe fn load_properties(text: &str) -> Result<()> {
 #[doc(alias = "aeron_properties_file_load")]
 pub unsafe fn load_properties_file(path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
-    let text = fs::read_to_string(path).map_err(|error| {
+    let text = files::read(path, MAX_LENGTH).and_then(|bytes| {
+        String::from_utf8(bytes)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+    });
+    let text = text.map_err(|error| {
         Error::new(ErrorKind::Io(error.kind()), format!("{}: {error}", path.display()))
     })?;
     // SAFETY: the caller guarantees that no other thread uses the environment (`load_properties`).

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use rusteron_core::cnc::CncFile;
 use rusteron_core::cnc::refusal::{Access, refused};
 use rusteron_core::ffi::{self, Fallible, ForkGuard, PerProcess, Process, last_error};
-use rusteron_core::{Error, ErrorKind, Result};
+use rusteron_core::{Error, ErrorKind, Result, files};
 use rusteron_sys::driver as sys;
 
 use crate::context::DriverContext;
@@ -284,15 +284,13 @@ fn check_replaceable(dir: &Path) -> Result<()> {
 fn check_readable(dir: &Path) -> Result<()> {
     let Err(error) = CncFile::open(dir, Duration::ZERO) else { return Ok(()) };
     let path = dir.join("cnc.dat");
-    // Opening a pipe waits for a process at the other end.
-    let may_be_pipe = fs::metadata(&path).is_ok_and(|file| !file.is_file());
-    if !may_be_pipe {
-        // The version is written last. Without a version, there are no lengths yet.
-        let mut version = [0; 4];
-        let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut version));
-        if read.is_err() || version == [0; 4] {
-            return Ok(());
-        }
+    // The version is written last. Without a version, there are no lengths yet.
+    let mut version = [0; 4];
+    let opened = files::open(&path, fs::OpenOptions::new().read(true));
+    let is_regular = !matches!(&opened, Err(error) if error.kind() == io::ErrorKind::InvalidInput);
+    let read = opened.and_then(|mut file| file.read_exact(&mut version));
+    if is_regular && (read.is_err() || version == [0; 4]) {
+        return Ok(());
     }
     Err(error
         .with_kind(ErrorKind::IncompatibleDriver)

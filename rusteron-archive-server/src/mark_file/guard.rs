@@ -1,7 +1,7 @@
 //! A directory in which no archive runs, while a tool reads or changes it.
 
 use std::collections::HashMap;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -80,10 +80,13 @@ fn canonical(dir: &Path) -> Result<PathBuf> {
     dir.canonicalize().map_err(|error| ServerError::file(dir, &error))
 }
 
+/// The most bytes of a link file, which has a path.
+const MAX_LINK_LENGTH: u64 = 64 * 1024;
+
 /// Returns the directory of the mark file, which a link file may name.
 fn mark_file_dir(archive_dir: &Path) -> Result<PathBuf> {
     let link = archive_dir.join(LINK_NAME);
-    match fs::read(&link) {
+    match files::read(&link, MAX_LINK_LENGTH) {
         Ok(bytes) => {
             let dir = String::from_utf8_lossy(&bytes);
             match Path::new(dir.trim()).canonicalize() {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use rusteron_core::dir_access::DirAccess;
+use rusteron_core::files;
 
 use super::{Storage, StorageFile, SyncLevel};
 
@@ -65,9 +66,9 @@ impl Storage for Directory {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        let file =
-            OpenOptions::new().read(true).write(!self.is_read_only).open(self.path.join(name))?;
-        Ok(Box::new(file))
+        let mut options = OpenOptions::new();
+        options.read(true).write(!self.is_read_only);
+        Ok(Box::new(files::open(&self.path.join(name), &options)?))
     }
 
     fn create(&self, name: &str, length: u64) -> io::Result<Box<dyn StorageFile>> {
@@ -121,7 +122,7 @@ impl Storage for Directory {
     }
 
     fn usable_space(&self) -> io::Result<u64> {
-        rusteron_core::files::usable_space(&self.path)
+        files::usable_space(&self.path)
     }
 }
 
@@ -253,6 +254,18 @@ mod tests {
         let directory =
             Directory::open(&parent.path().join("archive"), DirAccess::default()).unwrap();
         (parent, directory)
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn only_regular_files_are_opened() {
+        let (_parent, directory) = directory();
+        let pipe = directory.path.join("archive.catalog");
+        assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+        std::os::unix::fs::symlink("/dev/zero", directory.path.join("0-0.rec")).unwrap();
+        for name in ["archive.catalog", "0-0.rec", "."] {
+            assert_eq!(directory.open(name).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A copy of the parts of `cnc.dat` that reports need, made by reads.
 
-use std::fs::{self, File};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::slice;
@@ -8,6 +8,7 @@ use std::slice;
 use crate::cnc::shared_memory::SharedMemory;
 use crate::cnc::{CncConstants, CountersReader, i32_at, i64_at};
 use crate::error::{Error, ErrorKind, Result};
+use crate::files;
 
 /// Counters and error log of a driver's file at one moment, and the file itself.
 #[derive(Debug)]
@@ -30,17 +31,14 @@ impl CncCopy {
     /// Copies the file. `None` if there is no file, and if the file is not complete, as while a driver makes it, or
     /// another process shortens it.
     pub(crate) fn read(path: &Path) -> Result<Option<Self>> {
-        // Opening a pipe would wait for a process at the other end.
-        let opened = fs::metadata(path).and_then(|metadata| {
-            Ok(if metadata.is_file() { Some(File::open(path)?) } else { None })
-        });
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof => Ok(None),
             kind => Err(Error::new(ErrorKind::Io(kind), format!("{}: {error}", path.display()))),
         };
-        let file = match opened {
-            Ok(Some(file)) => file,
-            Ok(None) => return Ok(None),
+        let file = match files::open(path, OpenOptions::new().read(true)) {
+            Ok(file) => file,
+            // Not a regular file.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(None),
             Err(error) => return failed(error),
         };
         let mut header = [0; HEADER_LENGTH];

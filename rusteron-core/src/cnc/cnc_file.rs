@@ -2,8 +2,8 @@
 
 use std::ffi::CStr;
 use std::fmt;
-use std::fs;
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Read as _};
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
@@ -19,6 +19,7 @@ use crate::cnc::shared_memory::SharedMemory;
 use crate::cnc::{CountersReader, epoch, gone_driver};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ffi::{Fallible, c_path, last_error};
+use crate::files;
 
 /// The file's name in the driver's directory.
 const FILE_NAME: &str = "cnc.dat";
@@ -334,7 +335,11 @@ impl CncFile {
     #[doc(alias("aeron_cnc_loss_reporter_read", "LossReportReader", "LossStat"))]
     pub fn loss_report(&self) -> Result<Vec<LossReportEntry>> {
         let file = self.dir.join(loss_report::FILE_NAME);
-        let report = fs::read(&file).map_err(|error: io::Error| {
+        let mut report = Vec::new();
+        let opened = files::open(&file, OpenOptions::new().read(true));
+        // Enough for a hundred thousand entries, whatever the length of the file.
+        let read = opened.and_then(|file| file.take(16 << 20).read_to_end(&mut report));
+        read.map_err(|error: io::Error| {
             Error::new(ErrorKind::Io(error.kind()), format!("{}: {error}", file.display()))
         })?;
         Ok(loss_report::read(&report))

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rusteron_sys as sys;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::files;
 
 /// Access that a process needs to `cnc.dat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,15 +77,11 @@ impl Refusal {
         if file.as_os_str().len() >= sys::AERON_MAX_PATH as usize {
             return None;
         }
-        let opened = fs::metadata(&file).and_then(|metadata| {
-            // Opening a pipe would wait for a process at the other end.
-            if !metadata.is_file() {
-                return Ok(());
-            }
-            let is_written = access != Access::Read;
-            OpenOptions::new().read(true).write(is_written).open(&file).map(drop)
-        });
-        let cause = opened.err().filter(|cause| cause.kind() != io::ErrorKind::NotFound)?;
+        let is_written = access != Access::Read;
+        let opened = files::open(&file, OpenOptions::new().read(true).write(is_written));
+        // What is no regular file is C's to refuse.
+        let is_of_c = [io::ErrorKind::NotFound, io::ErrorKind::InvalidInput];
+        let cause = opened.err().filter(|cause| !is_of_c.contains(&cause.kind()))?;
         Some(Self { cause, file, access })
     }
 

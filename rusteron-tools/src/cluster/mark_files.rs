@@ -1,8 +1,8 @@
 //! The mark files of a node's consensus module and services.
 
 use std::fmt::Display;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -10,6 +10,7 @@ use rusteron_cluster::codec::mark_file::{
     ComponentType, ENDED, HEADER_LENGTH, MarkFileHeader, STARTING, VERSION_FAILED,
 };
 use rusteron_core::cnc::{epoch, error_log};
+use rusteron_core::files;
 use serde::Serialize;
 
 use crate::errors::DistinctError;
@@ -238,9 +239,10 @@ impl Problem {
     }
 }
 
-/// Returns the content of a file. `None` if there is no such file, or with a problem.
+/// Returns the content of a file. `None` if there is no such file, or with a problem. Reads, because another process may
+/// cut off a mapped file.
 pub(super) fn read_if_there(path: &Path, problems: &mut Vec<Problem>) -> Option<Vec<u8>> {
-    match read(path) {
+    match files::read(path, MAX_LENGTH) {
         Ok(bytes) => Some(bytes),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => {
@@ -248,20 +250,4 @@ pub(super) fn read_if_there(path: &Path, problems: &mut Vec<Problem>) -> Option<
             None
         }
     }
-}
-
-/// Returns the content of a file. Reads, because another process may cut off a mapped file.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let about = fs::metadata(path)?;
-    if !about.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
-    let length = about.len();
-    if length > MAX_LENGTH {
-        let error = format!("{length} bytes are more than the {MAX_LENGTH} bytes that are read");
-        return Err(io::Error::other(error));
-    }
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_LENGTH).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }

@@ -9,8 +9,10 @@ pub(crate) mod frame;
 pub(crate) mod metadata;
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+
+use rusteron_core::files;
 use std::path::Path;
 
 use self::entries::Entries;
@@ -33,11 +35,7 @@ pub(crate) struct LogFile<R> {
 impl LogFile<File> {
     /// Opens the file at a path.
     pub(crate) fn open_path(path: &Path) -> io::Result<Self> {
-        // Opening a pipe would wait for a writer.
-        if !fs::metadata(path)?.is_file() {
-            return Err(incomplete("not a regular file"));
-        }
-        Self::open(File::open(path)?)
+        Self::open(files::open(path, OpenOptions::new().read(true))?)
     }
 }
 

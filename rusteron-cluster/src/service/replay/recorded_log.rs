@@ -27,6 +27,9 @@ pub struct RecordedLog {
     recording: Recording,
 }
 
+/// The most bytes of `recording.log`: a term or a snapshot has about a hundred.
+const MAX_LOG_LENGTH: u64 = 64 << 20;
+
 impl RecordedLog {
     /// Finds the log of a member. `cluster_dir` has the file `recording.log` of the consensus module,
     /// and `archive_dir` the recordings of the node's archive.
@@ -37,7 +40,7 @@ impl RecordedLog {
     ///   damaged or has no term, or the archive does not have the log.
     pub fn open(cluster_dir: impl AsRef<Path>, archive_dir: impl AsRef<Path>) -> Result<Self> {
         let path = cluster_dir.as_ref().join(RECORDING_LOG);
-        let bytes = files::read(&path).map_err(|error| io_error(&path, &error))?;
+        let bytes = files::read(&path, MAX_LOG_LENGTH).map_err(|error| io_error(&path, &error))?;
         let mut entries = parse_recording_log(&bytes)
             .map_err(|error| invalid(format!("{}: {error}", path.display())))?;
         let Some(recording_id) = last_term(&entries) else {
