@@ -47,7 +47,8 @@ use crate::mark_file::header::{
     BOOT_ID_LENGTH, HOLDER_STARTED, HOLDER_STARTING, HOLDER_STATE_OFFSET, Header, HeaderError,
     Holder, VERSION,
 };
-use crate::mark_file::lock::{LOCK_NAME, Lock};
+use crate::mark_file::lock::LOCK_NAME;
+pub(crate) use crate::mark_file::lock::Lock;
 pub(crate) use crate::mark_file::positions::PositionSlot;
 #[cfg(test)]
 pub(crate) use crate::mark_file::positions::read as read_positions;

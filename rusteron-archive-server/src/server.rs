@@ -8,12 +8,14 @@ use rusteron_core::agent::{
     AgentError, AgentInvoker, AgentRunner, ErrorAction, RunnerError, ShutdownSignal,
 };
 #[cfg(feature = "driver")]
-use rusteron_core::ffi::Process;
+use rusteron_core::{dir_access::DirAccess, ffi::Process, own_dirs};
 #[cfg(feature = "driver")]
 use rusteron_media_driver::MediaDriver;
 
 use crate::context::{ArchiveServerContext, ArchiveThreadingMode};
 use crate::error::{Result, ServerError, ServerErrorKind};
+#[cfg(feature = "driver")]
+use crate::mark_file::Lock;
 use crate::network::{AgentOnThread, ConductorAgent, Started, start};
 
 /// An archive: it records streams to files and replays them, as clients ask for it, until it is dropped.
@@ -145,7 +147,7 @@ impl ArchiveServer {
     /// The recordings are among the temporary files. Clients find the driver by [`aeron_dir`](Self::aeron_dir), and send
     /// requests over IPC on [`control_channel`](Self::control_channel), stream 10. The server has one thread, and so has
     /// the driver; both sleep for up to 1 ms when idle. A process that ends without dropping the server leaves the
-    /// directories behind.
+    /// directories behind. The next launch by the same user deletes them, on Linux, if no process can be using them.
     ///
     /// ```
     /// use rusteron_archive_server::ArchiveServer;
@@ -177,7 +179,7 @@ impl ArchiveServer {
     #[cfg(feature = "driver")]
     #[cfg_attr(docsrs, doc(cfg(feature = "driver")))]
     pub fn launch_embedded_with(mut context: ArchiveServerContext) -> Result<Self> {
-        let own_dir = OwnDir::choose();
+        let own_dir = OwnDir::new()?;
         context.set_archive_dir(&own_dir.dir)?;
         if context.control_channel().is_empty() {
             context.set_control_channel_enabled(false)?;
@@ -306,24 +308,44 @@ impl fmt::Debug for ArchiveServer {
 
 /// A directory among the temporary files that no other archive has. It is deleted when this is dropped, except in a forked
 /// child, whose parent uses it.
+///
+/// It is locked until then. If its process is killed, the operating system takes the lock away, and the next process of
+/// the same user that makes such a directory deletes it.
 #[cfg(feature = "driver")]
 struct OwnDir {
     dir: PathBuf,
     process: Process,
+    /// Dropped after the directory is deleted.
+    _lock: Lock,
 }
 
 #[cfg(feature = "driver")]
 impl OwnDir {
-    fn choose() -> Self {
-        use std::sync::atomic::{AtomicU64, Ordering};
-        use std::time::{SystemTime, UNIX_EPOCH};
+    /// The beginning of the names. Directories of this name have been locked by their process.
+    const PREFIX: &str = "rusteron-own-archive-";
 
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        // A killed process leaves its directory behind, and another process can get the same pid later.
-        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
-        let name = format!("rusteron-archive-{}-{number}-{nanos:x}", std::process::id());
-        Self { dir: std::env::temp_dir().join(name), process: Process::current() }
+    fn new() -> Result<Self> {
+        Self::new_in(&std::env::temp_dir())
+    }
+
+    fn new_in(base: &Path) -> Result<Self> {
+        own_dirs::remove_leftovers(base, Self::PREFIX, |dir| {
+            Lock::of_own_dir(dir).ok().flatten().filter(Lock::is_held)
+        });
+        loop {
+            let dir = base.join(own_dirs::unique_name(Self::PREFIX));
+            let failed = |error: std::io::Error| ServerError::file(&dir, &error);
+            DirAccess::Private.create_dir(&dir).map_err(failed)?;
+            match Lock::of_own_dir(&dir) {
+                // Another process may have deleted the directory before it was locked.
+                Ok(Some(lock)) if dir.exists() => {
+                    return Ok(Self { dir, process: Process::current(), _lock: lock });
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
     }
 }
 
@@ -339,5 +361,25 @@ impl Drop for OwnDir {
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(all(test, unix, feature = "driver"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_dirs_without_owner_are_removed() {
+        let base = tempfile::tempdir().expect("a directory");
+        let live = OwnDir::new_in(base.path()).expect("a directory");
+        let left = base.path().join("rusteron-own-archive-1-0-a");
+        std::fs::create_dir_all(left.join("files")).expect("a directory");
+        std::fs::write(left.join("files/0-0.rec"), b"x").expect("a file");
+        let next = OwnDir::new_in(base.path()).expect("a directory");
+        assert!(!left.exists());
+        assert!(live.dir.is_dir() && next.dir.is_dir() && live.dir != next.dir);
+        let dir = live.dir.clone();
+        drop(live);
+        assert!(!dir.exists());
     }
 }

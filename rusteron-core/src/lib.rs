@@ -16,6 +16,7 @@
 //! | [`cnc`] | a driver's command-and-control file: counters, errors, losses |
 //! | [`files`] | files that other processes use, too |
 //! | `mark_file` | mark files of archive and cluster, with the feature `mark-file` |
+//! | [`own_dirs`] | directories of embedded drivers and archives, and what killed processes leave of them
 //! | [`panic`](mod@panic) | panics of user code, caught |
 //! | [`printable`] | texts of others, made safe to print |
 //! | [`sbe`] | messages in SBE, made of tables |
@@ -36,6 +37,7 @@ pub mod log_buffer;
 #[cfg(feature = "mark-file")]
 pub mod mark_file;
 mod nearest;
+pub mod own_dirs;
 pub mod panic;
 pub mod printable;
 mod properties;

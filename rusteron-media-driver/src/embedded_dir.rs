@@ -3,20 +3,27 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use rusteron_core::Result;
+use rusteron_core::cnc::gone_driver;
+use rusteron_core::own_dirs::{remove_leftovers, unique_name};
+use rusteron_core::{Result, ffi};
 
 use crate::DriverContext;
 
 /// Memory that is a file system, where the operating system has one.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Sets a directory that no other driver has. The directory is deleted with the driver.
+/// The beginning of the names of embedded drivers' directories.
+const PREFIX: &str = "rusteron-";
+
+/// Sets a directory that no other driver has. The directory is deleted with the driver. What killed processes of this
+/// user have left beside it is deleted now.
 pub(crate) fn choose(context: &mut DriverContext) -> Result<()> {
-    context.set_dir(unique())?.set_dir_warn_if_exists(false)?.set_dir_delete_on_shutdown(true)?;
+    let base = base(Path::new(SHARED_MEMORY));
+    // A driver that is starting has no version in its file, and one that runs has mapped its loss report.
+    remove_leftovers(&base, PREFIX, |dir| gone_driver(&ffi::c_path("dir", dir).ok()?));
+    let dir = base.join(unique_name(PREFIX));
+    context.set_dir(dir)?.set_dir_warn_if_exists(false)?.set_dir_delete_on_shutdown(true)?;
     Ok(())
 }
 
@@ -29,15 +36,6 @@ pub(crate) fn remove(dir: &Path) {
     }
 }
 
-/// Returns a directory that no other driver has: `rusteron-<pid>-<number>-<time>`.
-fn unique() -> PathBuf {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    // A killed process leaves its directory behind, and another process can get the same pid later.
-    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
-    base(Path::new(SHARED_MEMORY)).join(format!("rusteron-{}-{number}-{nanos:x}", process::id()))
-}
-
 /// Returns shared memory if there is such a directory, or else the directory for temporary files.
 fn base(shared_memory: &Path) -> PathBuf {
     if shared_memory.is_dir() { shared_memory.to_owned() } else { std::env::temp_dir() }
@@ -46,14 +44,6 @@ fn base(shared_memory: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dirs_are_distinct() {
-        let (first, second) = (unique(), unique());
-        assert_ne!(first, second);
-        let name = first.file_name().and_then(|name| name.to_str()).expect("a name");
-        assert!(name.starts_with(&format!("rusteron-{}-", process::id())), "{name}");
-    }
 
     #[test]
     fn fallback_to_temp_dir() {

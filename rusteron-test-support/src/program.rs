@@ -96,7 +96,7 @@ fn embedded_dirs(pid: u32, start: SystemTime) -> Vec<PathBuf> {
     let is_later = |path: &Path| {
         path.metadata().and_then(|about| about.modified()).is_ok_and(|modified| modified >= start)
     };
-    let prefixes = [format!("rusteron-{pid}-"), format!("rusteron-archive-{pid}-")];
+    let prefixes = [format!("rusteron-{pid}-"), format!("rusteron-own-archive-{pid}-")];
     let is_own = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
     let bases = [PathBuf::from("/dev/shm"), std::env::temp_dir()];
     let entries = bases.iter().filter_map(|base| base.read_dir().ok()).flatten();

@@ -19,7 +19,7 @@ pub(crate) const LOCK_NAME: &str = "archive.lock";
 /// A forked child gets the file, too. It neither unlocks the file by dropping this, nor keeps the lock beyond the drop in
 /// its parent. It does keep the lock of a parent that was killed.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(crate) struct Lock {
     file: Option<File>,
     process: Process,
 }
@@ -99,8 +99,28 @@ impl Lock {
         Ok(Self { file, process: Process::current() })
     }
 
+    /// Locks a directory that only this user can open, and not a file in it: before there are any files. Returns `None` if
+    /// it is locked already. Without locks, the result is not held.
+    ///
+    /// # Errors
+    /// The directory cannot be opened.
+    #[cfg(feature = "driver")]
+    pub(crate) fn of_own_dir(dir: &Path) -> io::Result<Option<Self>> {
+        let process = Process::current();
+        if cfg!(not(unix)) {
+            // Directories cannot be opened as files.
+            return Ok(Some(Self { file: None, process }));
+        }
+        let file = File::open(dir)?;
+        Ok(match try_lock(&file) {
+            Ok(true) => Some(Self { file: Some(file), process }),
+            Ok(false) => None,
+            Err(_) => Some(Self { file: None, process }),
+        })
+    }
+
     /// Returns whether there is a lock at all.
-    pub(super) fn is_held(&self) -> bool {
+    pub(crate) fn is_held(&self) -> bool {
         self.file.is_some()
     }
 
