@@ -81,6 +81,17 @@ fn without_waiting(options: &OpenOptions) -> OpenOptions {
     options.clone()
 }
 
+/// Makes this process ignore SIGXFSZ, which ends a process at a write beyond its limit of file lengths (`ulimit -f`). The
+/// write then fails with [`FileTooLarge`](io::ErrorKind::FileTooLarge). For programs, at their beginning: signals belong to
+/// the program, and not to its libraries. Processes that this one starts ignore the signal, too.
+pub fn ignore_file_size_signal() {
+    #[cfg(unix)]
+    // SAFETY: no handler is installed that could run, and ignoring a signal is allowed at any time.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
 /// Returns the number of bytes that this user may still write to the file system of a file or directory. Blocks for as
 /// long as the file system does.
 ///

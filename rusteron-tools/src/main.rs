@@ -61,12 +61,15 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use rusteron_client::Context;
+use rusteron_core::files::ignore_file_size_signal;
 
 use crate::driver_dir::DriverDir;
 use crate::failure::Failure;
 use crate::options::{Command, Options};
 
 fn main() -> ExitCode {
+    // Repairs of archives write files.
+    ignore_file_size_signal();
     failure::exit_code(run(Options::parse()))
 }
 

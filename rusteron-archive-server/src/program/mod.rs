@@ -18,6 +18,7 @@ use std::time::Duration;
 use clap::Parser;
 use rusteron_client::IdleStrategy;
 use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::files::ignore_file_size_signal;
 use rusteron_media_driver::program::exit_status::WRONG_SETTING;
 use rusteron_media_driver::program::{
     self, KnownSettings, Problem, context_without_event_log, driver_configuration, print,
@@ -76,6 +77,7 @@ impl Program {
     /// There is no other thread.
     unsafe fn main(&self) -> ExitCode {
         program::log_to_standard_error(self.name);
+        ignore_file_size_signal();
         // SAFETY: the caller guarantees that there is no other thread.
         let (origins, errors) = unsafe { self.options.apply_to_environment() };
         let mut errors: Vec<_> = errors.iter().map(ToString::to_string).collect();

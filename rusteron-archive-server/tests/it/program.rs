@@ -242,3 +242,16 @@ fn sigterm_ends_in_order() {
         assert!(!dir("driver").exists(), "{mode}");
     }
 }
+
+#[test]
+#[cfg(unix)]
+fn file_beyond_the_limit_is_reported() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut program =
+        command("sh", ["-c", "ulimit -f 100; exec \"$0\" \"$@\"", WITH_DRIVER, CONTROL]);
+    program.arg(format!("-Daeron.archive.dir={}", home.path().join("archive").display()));
+    program.arg(format!("-Daeron.dir={}", home.path().join("driver").display()));
+    let finished = run(program);
+    assert!(finished.status.code().is_some_and(|code| code > 0), "{finished:#?}");
+    assert!(finished.stderr.contains("longer than a file"), "{finished:#?}");
+}

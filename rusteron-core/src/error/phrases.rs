@@ -56,6 +56,14 @@ pub(super) fn explain(kind: ErrorKind, text: &str) -> Option<String> {
                 millis(timeout)?
             ))
         }
+        ErrorKind::Io(io::ErrorKind::FileTooLarge) => {
+            let path = after("Failed to truncate file: ")
+                .or_else(|| after("Failed to allocate file space: "))?;
+            Some(format!(
+                "{path}: longer than a file of the driver's process may be; raise its limit (`ulimit -f`, or LimitFSIZE= \
+                 in a unit), or use a shorter term-length"
+            ))
+        }
         ErrorKind::StorageSpace => {
             if let Some(path) = after("Failed to allocate file space: ") {
                 return Some(format!(
@@ -66,8 +74,8 @@ pub(super) fn explain(kind: ErrorKind, text: &str) -> Option<String> {
             let (length, rest) = lengths.split_once(" usable=")?;
             let (usable, dir) = rest.split_once(" in ")?;
             Some(format!(
-                "a log buffer of {length} bytes does not fit into {dir}, which has {usable} bytes left; use a shorter \
-                 term-length, or give the directory more space"
+                "a log buffer of {length} bytes does not fit into {dir}, which has {usable} bytes left for \
+                 log buffers; use a shorter term-length, or give the directory more space"
             ))
         }
         _ => None,

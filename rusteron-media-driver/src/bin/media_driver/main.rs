@@ -20,6 +20,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::files::ignore_file_size_signal;
 use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_media_driver::program::exit_status::{WRONG_SETTING, of};
 use rusteron_media_driver::program::{self, KnownSettings, Problem, driver_configuration, print};
@@ -33,6 +34,7 @@ const FOREIGN_PREFIXES: &[&str] = &["AERON_ARCHIVE_", "AERON_CLUSTER_", "AGRONA_
 
 fn main() -> ExitCode {
     program::log_to_standard_error("media_driver");
+    ignore_file_size_signal();
     let options = Options::parse();
     // SAFETY: no other thread has been started yet.
     let (origins, errors) = unsafe { options.apply_to_environment() };

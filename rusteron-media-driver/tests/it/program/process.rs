@@ -76,7 +76,7 @@ fn failed_close_is_reported() {
     assert_eq!(driver.line(), "");
     let (code, errors) = driver.end();
     assert_eq!(code, 1, "{errors}");
-    assert!(errors.contains("failed to delete dir"), "{errors}");
+    assert!(errors.contains("not deleted: its cnc.dat was removed"), "{errors}");
 }
 
 /// The program with Aeron's own name resolver, on an address of this machine.
@@ -481,4 +481,39 @@ fn outgoing_interceptors_are_rejected() {
         assert_eq!(code, 78, "{interceptor:?}: {errors}");
         assert!(errors.contains("outgoing_interceptors"), "{interceptor:?}: {errors}");
     }
+}
+
+#[test]
+fn files_beyond_the_limit_are_refused_by_name() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let limited = |limit: libc::rlim_t| {
+        let mut command = media_driver(MEDIA_DRIVER);
+        command.arg("--dir").arg(&dir);
+        // SAFETY: between fork and exec this calls one function, which is safe there.
+        unsafe {
+            command.pre_exec(move || {
+                let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
+                match libc::setrlimit(libc::RLIMIT_FSIZE, &limit) {
+                    0 => Ok(()),
+                    _ => Err(std::io::Error::last_os_error()),
+                }
+            })
+        };
+        DriverProcess::run(&mut command)
+    };
+    let (code, errors) = limited(100_000).end();
+    assert!(code > 0, "not ended by a signal: {code} {errors}");
+    let expected = "cnc.dat: longer than a file of the driver's process may be";
+    assert!(errors.contains(expected), "{errors}");
+
+    let mut driver = limited(100 << 20);
+    assert!(driver.line().starts_with("media driver ready"));
+    let aeron = Aeron::connect(context(&dir)).expect("a client");
+    let error = aeron.add_publication("aeron:ipc?term-length=64m", 1).expect_err("too long");
+    let expected = ".logbuffer: longer than a file of the driver's process may be";
+    assert!(error.to_string().contains(expected), "{error}");
+    drop(aeron.add_publication("aeron:ipc?term-length=64k", 1).expect("a publication"));
+    driver.signal("TERM");
+    assert_eq!(driver.end(), (0, String::new()));
 }
