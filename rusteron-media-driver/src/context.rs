@@ -41,6 +41,7 @@ pub struct DriverContext {
     pub(crate) agent_on_start: Option<Box<AgentOnStart>>,
     pub(crate) dir_access: DirAccess,
     pub(crate) segmentation_offload: bool,
+    pub(crate) storage_checks_count_sparse: bool,
     pub(crate) term_cleaning: TermCleaning,
 }
 
@@ -86,11 +87,13 @@ impl DriverContext {
             agent_on_start: None,
             dir_access: DirAccess::default(),
             segmentation_offload: true,
+            storage_checks_count_sparse: false,
             term_cleaning: TermCleaning::default(),
         };
         context.name_idle_strategies()?;
         context.init_dir_access()?;
         context.init_segmentation_offload()?;
+        context.init_storage_checks()?;
         context.init_term_cleaning()?;
         Ok(context)
     }
@@ -127,10 +130,23 @@ impl DriverContext {
         unset.map(|(setting, _)| setting.name)
     }
 
-    /// Frees the configuration of a driver that ran and is closed now. Deletes its directory if
+    /// Returns whether the directory is to be deleted, and the operating system needs care not to delete another
+    /// driver's: Windows keeps the names of files that are mapped.
+    pub(crate) fn deletes_dir_by_descriptor(&self) -> bool {
+        cfg!(unix) && self.dir_delete_on_shutdown()
+    }
+
+    /// Frees the configuration of a driver that ran and is closed now. On Windows, C deletes its directory if
     /// [`dir_delete_on_shutdown`](Self::dir_delete_on_shutdown) is set.
     pub(crate) fn close(self) -> Result<()> {
         let mut context = ManuallyDrop::new(self);
+        if cfg!(unix) {
+            // C would delete whatever has the directory's name.
+            // SAFETY: the structure is live.
+            unsafe {
+                sys::aeron_driver_context_set_dir_delete_on_shutdown(context.as_ptr(), false)
+            };
+        }
         // SAFETY: the structure is live, and by the `ManuallyDrop` nothing uses it again.
         let closed = unsafe { sys::aeron_driver_context_close(context.as_ptr()) }.into_result();
         drop(mem::take(&mut context.retained));

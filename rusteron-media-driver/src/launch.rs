@@ -28,8 +28,9 @@ use rusteron_core::{Error, ErrorKind, Result, files};
 use rusteron_sys::driver as sys;
 
 use crate::context::DriverContext;
+use crate::own_dir::OwnDir;
 use crate::takeover::Takeover;
-use crate::{dir_access, embedded_dir};
+use crate::{dir_access, embedded_dir, own_dir};
 
 /// The name of the setting in a program, and its environment variable.
 const DELETE_ON_START: &str = "dir_delete_on_start (AERON_DIR_DELETE_ON_START=true)";
@@ -97,6 +98,7 @@ impl Running {
         }
         replace_settings(&context);
         context.install_segmentation_offload()?;
+        context.apply_storage_checks();
         apply_affinity(&context)?;
         context.install_agent_on_start()?;
         let access = context.dir_access();
@@ -107,6 +109,7 @@ impl Running {
         let process = Process::current();
         let running = Self { raw, process, fork_guards, context: Some(context), dir, is_embedded };
         if let Some(context) = &running.context {
+            own_dir::watch(context)?;
             context.add_segmentation_offload_counters()?;
         }
         dir_access::set_modes(access, &running.dir)?;
@@ -167,12 +170,15 @@ impl Running {
             std::mem::forget(context);
             return Err(error.with_line("the media driver is not stopped"));
         }
+        own_dir::unwatch(&context);
+        let own_dir = context.deletes_dir_by_descriptor().then(|| OwnDir::open(&context));
         let closed = context.close().map_err(|error| explain_undeleted(error, &self.dir));
+        let deleted = own_dir.map_or(Ok(()), |own_dir| own_dir?.delete(&self.dir));
         // A directory with any other name could belong to a successor by now.
         if self.is_embedded {
             embedded_dir::remove(&self.dir);
         }
-        closed
+        closed.and(deleted)
     }
 }
 

@@ -55,7 +55,10 @@ fn log_buffer_without_space() {
     let aeron = connect(&driver);
     let error = aeron.add_publication("aeron:ipc?term-length=64m", 1).expect_err("no space");
     assert_eq!(error.kind(), ErrorKind::StorageSpace, "{error:?}");
-    assert!(error.to_string().contains("bytes left; use a shorter term-length"), "{error}");
+    assert!(
+        error.to_string().contains("bytes left for log buffers; use a shorter term-length"),
+        "{error}"
+    );
     drop(aeron.add_publication("aeron:ipc?term-length=64k", 1).expect("there is space for this"));
     drop(aeron);
 }
@@ -88,6 +91,77 @@ fn non_sparse_log_buffers_reserve_space() {
         exchange(&mut publication, &mut subscription, 100);
         drop((first, aeron));
     }
+}
+
+/// Log buffers that are added until one is refused. Then all pages of all of them are written: a page that is missing
+/// would end this process.
+#[test]
+fn counted_sparse_log_buffers_find_their_space() {
+    let _one_at_a_time = lock();
+    let Some(small) = SmallFileSystem::mount("96m") else {
+        return;
+    };
+    let mut context = driver_context_in(&small.path().join("aeron"));
+    context
+        .set_term_buffer_sparse_file(true)
+        .and_then(|context| context.set_storage_checks_count_sparse(true))
+        .expect("settings");
+    let driver = MediaDriver::launch(context).expect("a driver");
+    let aeron = connect(&driver);
+    let mut streams = Vec::new();
+    let error = loop {
+        let stream_id = i32::try_from(streams.len()).expect("a small number") + 1;
+        // Each other one over UDP, which has an image as well.
+        let channel = match stream_id % 2 {
+            0 => "aeron:ipc?term-length=1m".to_owned(),
+            _ => format!("aeron:udp?term-length=1m|endpoint=127.0.0.1:{}", free_port()),
+        };
+        let added = aeron.add_subscription(&channel, stream_id).and_then(|subscription| {
+            Ok((aeron.add_exclusive_publication(&channel, stream_id)?, subscription))
+        });
+        match added {
+            Ok(stream) => streams.push(stream),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::StorageSpace, "{error:?}");
+    assert!(!streams.is_empty());
+    for (publication, subscription) in &mut streams {
+        // An image may have been refused, so that its publication has no subscriber.
+        if subscription.is_connected() {
+            exchange(publication, subscription, 4000);
+        }
+    }
+    // Without its log buffers, the same add passes.
+    drop(streams);
+    rusteron_test_support::await_that("space", || {
+        aeron.add_publication("aeron:ipc?term-length=1m", 1).is_ok()
+    });
+}
+
+#[test]
+fn storage_checks_of_setter_apply() {
+    let _one_at_a_time = lock();
+    let Some(small) = SmallFileSystem::mount("80m") else {
+        return;
+    };
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["--exact", "log_buffer_without_space_by_setter", "--ignored", "--nocapture"]);
+    command.env(DIR, small.path().join("aeron")).env("AERON_PERFORM_STORAGE_CHECKS", "false");
+    assert!(command.status().expect("this program starts").success());
+}
+
+#[test]
+#[ignore = "run by another test, in a process of its own"]
+fn log_buffer_without_space_by_setter() {
+    let dir = PathBuf::from(std::env::var_os(DIR).expect("a directory"));
+    let mut context = driver_context_in(&dir);
+    context.set_perform_storage_checks(true).expect("a setting");
+    let driver = MediaDriver::launch(context).expect("a driver");
+    let aeron = connect(&driver);
+    let error = aeron.add_publication("aeron:ipc?term-length=64m", 1).expect_err("no space");
+    assert_eq!(error.kind(), ErrorKind::StorageSpace, "{error:?}");
+    drop(aeron);
 }
 
 /// A client in a process of its own, with a log buffer in a file system that others fill. Returns the client's

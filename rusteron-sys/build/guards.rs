@@ -49,6 +49,7 @@ const DRIVER: &[Guard] = &[
             "aeron_address_split",
             "aeron_broadcast_transmitter_transmit",
             "aeron_counters_manager_free",
+            "aeron_driver_context_run_storage_checks",
             "aeron_driver_receiver_proxy_on_invalidate_image",
             "aeron_mpsc_rb_consumer_heartbeat_time",
             "aeron_mpsc_rb_controlled_read",
@@ -67,7 +68,10 @@ const DRIVER: &[Guard] = &[
     ("media/aeron_udp_channel_transport.c", &["aeron_socket"]),
     ("media/aeron_receive_channel_endpoint.c", &["aeron_data_packet_dispatcher_on_setup"]),
     ("media/aeron_send_channel_endpoint.c", &["aeron_network_publication_on_nak"]),
-    ("aeron_driver_native_resource_agent.c", &["aeron_name_resolver_init"]),
+    (
+        "aeron_driver_native_resource_agent.c",
+        &["aeron_driver_context_run_storage_checks", "aeron_name_resolver_init"],
+    ),
     (
         "aeron_driver_name_resolver.c",
         &["aeron_clock_cached_epoch_time", "aeron_udp_channel_data_paths_init"],

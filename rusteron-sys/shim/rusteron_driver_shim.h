@@ -153,4 +153,44 @@ int aeron_driver_validate_and_apply_affinity_configuration(aeron_driver_context_
 /* The mappings of the two files that a driver keeps mapped for as long as it runs: CnC file and loss report. */
 void rusteron_driver_context_mappings(aeron_driver_context_t *context, void *addresses[2], size_t lengths[2]);
 
+/* What is where a driver has made its directory. */
+typedef enum rusteron_driver_home_enum
+{
+    RUSTERON_DRIVER_HOME_OWN,
+    /* No `cnc.dat`, or no directory. */
+    RUSTERON_DRIVER_HOME_GONE,
+    /* Another `cnc.dat`, or one that is being made. */
+    RUSTERON_DRIVER_HOME_REPLACED,
+    /* It cannot be read, or the operating system is Windows. */
+    RUSTERON_DRIVER_HOME_UNKNOWN
+}
+rusteron_driver_home_t;
+
+/*
+ * Compares the `cnc.dat` that the driver has mapped with the one in its directory. Unless `dir` is NULL, writes a
+ * descriptor of the driver's own directory there, for rusteron_delete_dir().
+ */
+rusteron_driver_home_t rusteron_driver_home(aeron_driver_context_t *context, int *dir);
+
+/*
+ * Deletes the contents of an open directory, and the directory if that is its name. Closes the descriptor. What others
+ * make under the same name meanwhile stays.
+ */
+int rusteron_delete_dir(const char *path, int dir);
+
+typedef void (*rusteron_driver_home_lost_t)(const char *dir, rusteron_driver_home_t home);
+
+/*
+ * Calls a function on the conductor's thread, once, if the driver's `cnc.dat` is gone or replaced. Allocates until
+ * rusteron_driver_unwatch_home().
+ */
+int rusteron_driver_watch_home(aeron_driver_context_t *context, rusteron_driver_home_lost_t on_lost);
+void rusteron_driver_unwatch_home(aeron_driver_context_t *context);
+
+/*
+ * Makes the storage checks, if they are on, compare new log buffers with the free space of the file system. With
+ * `count_sparse`, what the sparse log buffers of this process's drivers there have yet to take does not count as free.
+ */
+void rusteron_driver_context_apply_storage_checks(aeron_driver_context_t *context, bool count_sparse);
+
 #endif

@@ -10,6 +10,8 @@ mod clock_steps;
 mod coverage;
 #[cfg(all(target_os = "linux", feature = "binary"))]
 mod dead_driver;
+#[cfg(target_os = "linux")]
+mod embedded_dir;
 #[cfg(all(unix, feature = "binary"))]
 mod faults;
 #[cfg(unix)]
@@ -22,6 +24,8 @@ mod media_driver;
 mod network;
 #[cfg(all(target_os = "linux", feature = "binary"))]
 mod networks;
+#[cfg(unix)]
+mod own_dir;
 #[cfg(all(unix, feature = "binary"))]
 /// The program `media_driver`.
 mod program {

@@ -15,6 +15,7 @@
 #include "util/aeron_clock.h"
 
 #include "rusteron_clock.h"
+#include "rusteron_driver_home.h"
 #include "rusteron_shim.h"
 
 _Static_assert(
@@ -76,13 +77,15 @@ static void rusteron_follow_clock(aeron_driver_conductor_t *conductor)
     }
 }
 
-/* The conductor calls this before it looks at its clients. */
+/* The conductor calls this at its timer's interval, before it looks at its clients, and when it is closed. */
 void rusteron_mpsc_rb_consumer_heartbeat_time(aeron_mpsc_rb_t *ring_buffer, int64_t now_ms)
 {
     if (AERON_NULL_VALUE != now_ms)
     {
-        rusteron_follow_clock((aeron_driver_conductor_t *)(
-            (uint8_t *)ring_buffer - offsetof(aeron_driver_conductor_t, to_driver_commands)));
+        aeron_driver_conductor_t *conductor = (aeron_driver_conductor_t *)(
+            (uint8_t *)ring_buffer - offsetof(aeron_driver_conductor_t, to_driver_commands));
+        rusteron_follow_clock(conductor);
+        rusteron_driver_check_home(conductor->context);
     }
     aeron_mpsc_rb_consumer_heartbeat_time(ring_buffer, now_ms);
 }

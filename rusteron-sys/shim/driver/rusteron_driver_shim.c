@@ -33,6 +33,7 @@
 #include "util/aeron_fileutil.h"
 
 #include "rusteron_clock.h"
+#include "rusteron_driver_home.h"
 #include "rusteron_driver_shim.h"
 
 /* If an endpoint's generator cannot be allocated, the endpoint loses nothing. */
@@ -314,7 +315,7 @@ void rusteron_driver_context_set_dir_access(aeron_driver_context_t *context, rus
 }
 #else
 /* The file's mode is set after the file is made: until then the directory's mode keeps other users out. */
-static int rusteron_raw_log_map(
+static int rusteron_raw_log_map_with_mode(
     aeron_mapped_raw_log_t *mapped_raw_log,
     const char *path,
     bool use_sparse_files,
@@ -322,7 +323,7 @@ static int rusteron_raw_log_map(
     uint64_t page_size,
     mode_t mode)
 {
-    if (aeron_raw_log_map(mapped_raw_log, path, use_sparse_files, term_length, page_size) < 0)
+    if (rusteron_raw_log_map(mapped_raw_log, path, use_sparse_files, term_length, page_size) < 0)
     {
         AERON_APPEND_ERR("%s", "");
         return -1;
@@ -331,7 +332,7 @@ static int rusteron_raw_log_map(
     if (chmod(path, mode) < 0)
     {
         AERON_SET_ERR(errno, "Failed to set the mode of a log buffer: %s", path);
-        (void)aeron_raw_log_free(mapped_raw_log, path);
+        (void)rusteron_raw_log_free(mapped_raw_log, path);
         return -1;
     }
 
@@ -345,7 +346,7 @@ static int rusteron_raw_log_map_private(
     uint64_t term_length,
     uint64_t page_size)
 {
-    return rusteron_raw_log_map(
+    return rusteron_raw_log_map_with_mode(
         mapped_raw_log, path, use_sparse_files, term_length, page_size, S_IRUSR | S_IWUSR);
 }
 
@@ -356,7 +357,7 @@ static int rusteron_raw_log_map_group(
     uint64_t term_length,
     uint64_t page_size)
 {
-    return rusteron_raw_log_map(
+    return rusteron_raw_log_map_with_mode(
         mapped_raw_log, path, use_sparse_files, term_length, page_size, S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP);
 }
 
@@ -373,9 +374,11 @@ void rusteron_driver_context_set_dir_access(aeron_driver_context_t *context, rus
             break;
 
         case RUSTERON_DIR_ACCESS_UMASK:
-            context->raw_log_map_func = aeron_raw_log_map;
+            context->raw_log_map_func = rusteron_raw_log_map;
             break;
     }
+
+    context->raw_log_free_func = rusteron_raw_log_free;
 }
 #endif
 

@@ -301,6 +301,15 @@ pub type rusteron_offload_refused_func_t = ::core::option::Option<
         address: *const ::core::ffi::c_char,
     ),
 >;
+pub const rusteron_driver_home_enum_RUSTERON_DRIVER_HOME_OWN: rusteron_driver_home_enum = 0;
+pub const rusteron_driver_home_enum_RUSTERON_DRIVER_HOME_GONE: rusteron_driver_home_enum = 1;
+pub const rusteron_driver_home_enum_RUSTERON_DRIVER_HOME_REPLACED: rusteron_driver_home_enum = 2;
+pub const rusteron_driver_home_enum_RUSTERON_DRIVER_HOME_UNKNOWN: rusteron_driver_home_enum = 3;
+pub type rusteron_driver_home_enum = ::core::ffi::c_uint;
+pub use self::rusteron_driver_home_enum as rusteron_driver_home_t;
+pub type rusteron_driver_home_lost_t = ::core::option::Option<
+    unsafe extern "C" fn(dir: *const ::core::ffi::c_char, home: rusteron_driver_home_t),
+>;
 unsafe extern "C" {
     pub fn aeron_driver_context_set_dir(
         context: *mut aeron_driver_context_t,
@@ -1263,5 +1272,22 @@ unsafe extern "C" {
         context: *mut aeron_driver_context_t,
         addresses: *mut *mut ::core::ffi::c_void,
         lengths: *mut usize,
+    );
+    pub fn rusteron_driver_home(
+        context: *mut aeron_driver_context_t,
+        dir: *mut ::core::ffi::c_int,
+    ) -> rusteron_driver_home_t;
+    pub fn rusteron_delete_dir(
+        path: *const ::core::ffi::c_char,
+        dir: ::core::ffi::c_int,
+    ) -> ::core::ffi::c_int;
+    pub fn rusteron_driver_watch_home(
+        context: *mut aeron_driver_context_t,
+        on_lost: rusteron_driver_home_lost_t,
+    ) -> ::core::ffi::c_int;
+    pub fn rusteron_driver_unwatch_home(context: *mut aeron_driver_context_t);
+    pub fn rusteron_driver_context_apply_storage_checks(
+        context: *mut aeron_driver_context_t,
+        count_sparse: bool,
     );
 }

@@ -152,8 +152,13 @@ fn every_setting_is_printed() {
     assert!(names.len() > 120, "found {} only", names.len());
     // The variables that are not Aeron's.
     names.extend(
-        ["RUSTERON_DIR_ACCESS", "RUSTERON_SEGMENTATION_OFFLOAD", "RUSTERON_TERM_CLEANING"]
-            .map(str::to_owned),
+        [
+            "RUSTERON_DIR_ACCESS",
+            "RUSTERON_SEGMENTATION_OFFLOAD",
+            "RUSTERON_STORAGE_CHECKS_COUNT_SPARSE",
+            "RUSTERON_TERM_CLEANING",
+        ]
+        .map(str::to_owned),
     );
     let (defaults, text) = print_config(&mut media_driver(MEDIA_DRIVER));
     let shown: BTreeSet<_> = text
