@@ -81,6 +81,10 @@ macro_rules! error_kinds {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
                     $(Self::$kind => f.write_str($text),)+
+                    // The standard library has no kind for some codes, and says so.
+                    Self::Io(kind) if *kind == uncategorized() => {
+                        f.write_str("operating system error")
+                    }
                     Self::Io(kind) => write!(f, "{kind}"),
                     Self::Other => f.write_str("error"),
                 }
@@ -461,7 +465,7 @@ mod tests {
     #[test]
     fn cause_without_kind_keeps_its_words() {
         let cause = "(19) No such device\n[join, aeron_udp.c:2] failed to join";
-        let expected = "uncategorized error: (19) No such device: failed to join";
+        let expected = "operating system error: (19) No such device: failed to join";
         let error = Error::from_code(-11, format!("(-11) generic error\n{cause}"));
         assert_eq!(error.to_string(), expected);
         assert_eq!(Error::from_code(19, cause).to_string(), format!("{expected} (Aeron error 19)"));

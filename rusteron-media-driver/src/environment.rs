@@ -27,16 +27,19 @@ use crate::Setting;
 /// Corresponds to `aeron_properties_load`, which takes a missing file for an empty one.
 #[doc(alias = "aeron_properties_load")]
 pub unsafe fn load_properties_from(location: &str) -> Result<()> {
+    let path = location.strip_prefix("file://").unwrap_or(location);
     let loaded = if location.starts_with("http://") {
         let url = ffi::c_string("location", location)?;
         // SAFETY: the URL is terminated, and the caller keeps others from the environment.
         unsafe { sys::aeron_properties_http_load(url.as_ptr()) }.into_result().map(drop)
     } else {
-        let path = location.strip_prefix("file://").unwrap_or(location);
         // SAFETY: the caller guarantees that no other thread uses the environment.
         unsafe { load_properties_file(path) }
     };
-    loaded.map_err(|error| error.with_line(location))
+    loaded.map_err(|error| {
+        let is_named = error.message().contains(path);
+        if is_named { error } else { error.with_line(location) }
+    })
 }
 
 /// Refuses environment variables with which C would write out of bounds, or fail without a reason.

@@ -27,11 +27,26 @@ pub(super) fn explain(kind: ErrorKind, text: &str) -> Option<String> {
             ))
         }
         ErrorKind::UnknownHost => {
-            let (parameter, _) = after("Unresolved - ")?.split_once(", name-and-port=")?;
             // `no-host): (-2) Name or service not known`
-            let reason = after("Unable to resolve host=(").and_then(|rest| rest.rsplit_once(") "));
+            let unresolved = after("Unable to resolve host=(");
+            let reason = unresolved.and_then(|rest| rest.rsplit_once(") "));
             let reason = reason.map(|(_, reason)| format!(" ({reason})")).unwrap_or_default();
-            Some(format!("{parameter}: the driver's machine cannot resolve this host name{reason}"))
+            match after("Unresolved - ") {
+                Some(rest) => {
+                    let (parameter, _) = rest.split_once(", name-and-port=")?;
+                    Some(format!(
+                        "{parameter}: the driver's machine cannot resolve this host name{reason}"
+                    ))
+                }
+                // C names the parameter of endpoints only.
+                None => {
+                    let (host, _) = unresolved?.split_once(')')?;
+                    Some(format!(
+                        "interface={host}: the driver's machine cannot resolve this host name{reason}; write \
+                         {{{host}}} for a network interface of this name"
+                    ))
+                }
+            }
         }
         ErrorKind::InvalidArgument => {
             if let Some(setting) = after("could not parse driver timeout: ") {
@@ -107,6 +122,12 @@ mod tests {
                 "(-1002) x\n[c, c.c:1] service interval exceeded in ns: timeout=2000000000, interval=2013481775",
                 "conductor service timeout: the client's conductor did no work for 2013 ms, timeout 2000 ms; make a new \
                  client, and call do_work more often or return from handlers sooner (Aeron error -1002)",
+            ),
+            (
+                -9,
+                "(-9) unknown host\n[r, n.c:94] Unable to resolve host=(eth0): (-2) Name or service not known",
+                "unknown host: interface=eth0: the driver's machine cannot resolve this host name (Name or service not \
+                 known); write {eth0} for a network interface of this name (Aeron error -9)",
             ),
             // Not as expected: C's text stays.
             (

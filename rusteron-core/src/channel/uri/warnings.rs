@@ -1,4 +1,4 @@
-//! Warnings about parts of a channel that the media driver accepts and ignores.
+//! Warnings about parts of a channel that the media driver accepts, and ignores or reads in an unexpected way.
 //!
 //! A publication and a subscription often have the same channel, so a value that only the other one reads gives no
 //! warning.
@@ -8,6 +8,7 @@
 //! | a key close to a known one: `term-lenght=64k` | yes |
 //! | another unknown key: `colour=green` | no, because programs put their own parameters into channels |
 //! | a parameter of UDP in an IPC channel | yes |
+//! | a duration of less than 0.1 ms without a unit: `linger=5` | yes |
 //! | flow control of a publication with one receiver | yes; not for a host name, which can be a multicast group's |
 
 use std::borrow::Cow;
@@ -47,6 +48,19 @@ fn ignored(channel_use: ChannelUse, uri: &ChannelUri) -> impl Iterator<Item = St
     })
 }
 
+/// Returns whether a duration is so short that its unit was probably forgotten.
+fn has_no_unit(parameter: Parameter, text: &str) -> bool {
+    const SHORTEST: u64 = 100_000;
+    matches!(
+        parameter,
+        Parameter::Linger
+            | Parameter::NakDelay
+            | Parameter::UntetheredWindowLimitTimeout
+            | Parameter::UntetheredLingerTimeout
+            | Parameter::UntetheredRestingTimeout
+    ) && text.parse().is_ok_and(|nanos: u64| (1..SHORTEST).contains(&nanos))
+}
+
 /// Returns the reason why the driver ignores the value of a parameter that Aeron knows.
 fn reason(
     channel_use: ChannelUse,
@@ -55,6 +69,9 @@ fn reason(
     text: &str,
 ) -> Option<&'static str> {
     use Parameter as P;
+    if has_no_unit(parameter, text) {
+        return Some("nanoseconds, because it has no unit; write s, ms or us for others");
+    }
     if uri.media() == Media::Ipc {
         return match parameter {
             P::ControlMode => {

@@ -317,6 +317,7 @@ fn exit_status() {
         let (code, errors) = driver.end();
         assert_eq!(code, status, "{arguments:?}: {errors}");
         assert!(errors.contains(text), "{arguments:?}: {errors}");
+        assert!(errors.matches(&missing).count() <= 1, "{arguments:?}: {errors}");
         assert!(!dir.exists(), "{arguments:?}");
     }
 }

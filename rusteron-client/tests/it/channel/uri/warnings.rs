@@ -31,6 +31,7 @@ fn mistakes_give_one_warning() {
         (SUBSCRIPTION, udp("Reliable=false"), "did you mean reliable?"),
         (SUBSCRIPTION, udp("rejion=false"), "did you mean rejoin?"),
         (PUBLICATION, udp("linger_=1s"), "did you mean linger?"),
+        (PUBLICATION, udp("linger=5"), "linger=5: nanoseconds, because it has no unit"),
         (
             PUBLICATION,
             udp("fc=min"),
