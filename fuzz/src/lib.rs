@@ -14,6 +14,7 @@
 //! | `cluster_messages` | a message between a cluster and its client |
 //! | `cnc_files` | changes to the `cnc.dat` of a real driver, read with `CncFile` |
 //! | `datagrams` | datagrams of all types to a subscription, a publication and the name resolver of a driver; polls, offers |
+//! | `driver_commands` | commands of a client in any language, with texts at the lengths of C's arrays |
 //! | `live_memory` | changes to logs, `cnc.dat` and the driver's answers while clients publish, poll, add, close and map |
 //! | `log_buffers` | changes to a log buffer that a client polls and `rusteron log` reads |
 //! | `loss_reports` | a `loss-report.dat` |

@@ -56,9 +56,16 @@ impl ForgedCnc {
         let capacity = buffer_length - RING_TRAILER_LENGTH;
         let tail_offset = start + capacity + 128;
         let tail = i64::from_ne_bytes(self.read(tail_offset));
-        let next = tail + (RECORD_HEADER_LENGTH + message.len()).next_multiple_of(8) as i64;
         let offset = tail as u64 % capacity;
-        assert!(offset + (next - tail) as u64 <= capacity, "no padding here");
+        let aligned_length = (RECORD_HEADER_LENGTH + message.len()).next_multiple_of(8);
+        let until_end = (capacity - offset) as usize;
+        if aligned_length > until_end {
+            const PADDING: i32 = -1;
+            let filling = vec![0; until_end - RECORD_HEADER_LENGTH];
+            self.command_record(until_end as i32, PADDING, &filling);
+            return self.command_record(length, type_id, message);
+        }
+        let next = tail + aligned_length as i64;
         self.write(tail_offset, &next.to_ne_bytes());
         self.write(start + offset + 4, &[&type_id.to_ne_bytes(), message].concat());
         // The driver reads the record from now on.
