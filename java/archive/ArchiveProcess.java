@@ -5,6 +5,7 @@ import static io.aeron.AeronCounters.*;
 import io.aeron.Aeron;
 import io.aeron.Counter;
 import io.aeron.archive.checksum.Checksum;
+import io.aeron.archive.checksum.Checksums;
 import io.aeron.archive.client.AeronArchive;
 import io.aeron.archive.client.ArchiveException;
 import io.aeron.security.DefaultAuthenticatorSupplier;
@@ -153,7 +154,7 @@ final class ArchiveProcess implements AutoCloseable
 
     private static String name(final Checksum checksum)
     {
-        return null == checksum ? null : checksum.getClass().getName();
+        return null == checksum ? null : checksum == Checksums.crc32() ? "CRC-32" : "CRC-32C";
     }
 
     /**
@@ -173,6 +174,13 @@ final class ArchiveProcess implements AutoCloseable
             Thread.yield();
         }
         ctx
+            .aeron(aeron)
+            .totalWriteBytesCounter(counter(ctx, ARCHIVE_RECORDER_TOTAL_WRITE_BYTES_TYPE_ID))
+            .totalWriteTimeCounter(counter(ctx, ARCHIVE_RECORDER_TOTAL_WRITE_TIME_TYPE_ID))
+            .maxWriteTimeCounter(counter(ctx, ARCHIVE_RECORDER_MAX_WRITE_TIME_TYPE_ID))
+            .totalReadBytesCounter(counter(ctx, ARCHIVE_REPLAYER_TOTAL_READ_BYTES_TYPE_ID))
+            .totalReadTimeCounter(counter(ctx, ARCHIVE_REPLAYER_TOTAL_READ_TIME_TYPE_ID))
+            .maxReadTimeCounter(counter(ctx, ARCHIVE_REPLAYER_MAX_READ_TIME_TYPE_ID))
             .errorCounter(new AtomicCounter(
                 aeron.countersReader().valuesBuffer(), counter(ctx, ARCHIVE_ERROR_COUNT_TYPE_ID).id()))
             .controlSessionsCounter(counter(ctx, ARCHIVE_CONTROL_SESSIONS_TYPE_ID))
