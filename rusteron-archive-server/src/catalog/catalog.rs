@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::catalog::descriptor::{
-    Descriptor, NULL_POSITION, NULL_TIMESTAMP, RECORDING_ID_OFFSET, RecordingState, Texts, i64_at,
-    stated_end,
+    Descriptor, NULL_POSITION, NULL_TIMESTAMP, RECORDING_ID_OFFSET, RecordingState, Texts,
+    check_checksum, i64_at, stated_end,
 };
 use crate::catalog::file::{CATALOG_NAME, CatalogFile};
 use crate::catalog::header::{self, NEXT_ID_OFFSET};
@@ -320,6 +320,11 @@ impl Catalog {
                     return Err(corrupt(format!("recording {id} follows recording {last}")));
                 }
             }
+            // Without the setting, entries are changed without their checksums, as by Java's archive.
+            if let (Some(_), Err(wrong)) = (self.checksum, check_checksum(entry)) {
+                self.set_aside.push(CatalogError::Checksum { recording: id, wrong });
+                continue;
+            }
             self.recordings.push(Recording { offset, descriptor });
         }
         Ok(highest)
@@ -582,6 +587,54 @@ mod tests {
             assert_eq!(catalog.add(NEW, 0).expect("a recording"), 3);
             assert_eq!(content(&storage)[SECOND..][..192], bytes[SECOND..][..192]);
         }
+    }
+
+    #[test]
+    fn entry_that_its_checksum_contradicts_is_set_aside() {
+        const STOP_POSITION: usize = 80;
+        let settings = CatalogSettings { checksum: Some(Checksum::Crc32), ..settings() };
+        let storage = FaultyStorage::default();
+        let mut catalog = open(&storage, &settings).expect("a catalog");
+        for id in 0..3 {
+            catalog.add(NEW, 1).expect("a recording");
+            catalog.set_stopped(id, 640, 2).expect("an edit");
+        }
+        let mut bytes = content(&storage);
+        bytes[SECOND + STOP_POSITION] ^= 0x20;
+        let storage = with_content(&bytes);
+        let mut catalog = open(&storage, &settings).expect("a catalog");
+        let [error] = &catalog.take_set_aside()[..] else { panic!("one recording") };
+        let text = error.to_string();
+        assert!(text.contains("recording 1 is not served: catalog checksum="), "{text}");
+        assert!(text.contains("`rusteron archive verify 1 --repair`"), "{text}");
+        let ids: Vec<_> = catalog.descriptors_from(0).map(|known| known.recording_id).collect();
+        assert_eq!(ids, [0, 2]);
+        assert_eq!(content(&storage)[SECOND..][..192], bytes[SECOND..][..192]);
+        // Another kind of checksum than the one that the archive was configured with before.
+        let other = CatalogSettings { checksum: Some(Checksum::Crc32c), ..settings };
+        assert_eq!(open(&storage, &other).expect("a catalog").descriptors_from(0).count(), 2);
+        // An archive without checksums leaves none that would be wrong.
+        let without = CatalogSettings { checksum: None, ..other.clone() };
+        let mut catalog = open(&storage, &without).expect("a catalog");
+        catalog.set_stopped(0, 64, 3).expect("an edit");
+        let mut catalog = open(&storage, &other).expect("a catalog");
+        assert_eq!(catalog.get(0).map(|known| known.stop_position), Some(64));
+        assert_eq!(catalog.take_set_aside().len(), 1);
+    }
+
+    /// Java's archive finds ends without a new checksum.
+    #[test]
+    fn checksum_of_the_active_entry_is_right() {
+        let settings = CatalogSettings { checksum: Some(Checksum::Crc32), ..settings() };
+        let storage = FaultyStorage::default();
+        open(&storage, &settings).and_then(|mut catalog| catalog.add(NEW, 1)).expect("one");
+        let checksum = content(&storage)[FIRST + CHECKSUM_OFFSET..][..4].to_vec();
+        let mut catalog = open(&storage, &settings).expect("a catalog");
+        catalog.set_stopped(0, 640, 2).expect("an edit");
+        let mut bytes = content(&storage);
+        bytes[FIRST + CHECKSUM_OFFSET..][..4].copy_from_slice(&checksum);
+        let catalog = open(&with_content(&bytes), &settings).expect("a catalog");
+        assert_eq!(catalog.get(0).map(|known| known.stop_position), Some(640));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! An entry of the catalog: its header, and the descriptor of a recording.
 
+use std::fmt;
+
 use rusteron_core::log_buffer::FRAME_ALIGNMENT;
 
 use crate::catalog::header::ALIGNMENT;
@@ -19,6 +21,8 @@ pub(super) const FIXED_LENGTH: usize = 112;
 pub(super) const STATE_OFFSET: usize = 4;
 pub(super) const CHECKSUM_OFFSET: usize = 8;
 pub(super) const RECORDING_ID_OFFSET: usize = 48;
+const STOP_TIMESTAMP_OFFSET: usize = 64;
+const STOP_POSITION_OFFSET: usize = 80;
 
 /// The state of a recording in the catalog. Clients see valid recordings only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,9 +179,9 @@ impl Descriptor {
             (40, self.correlation_id),
             (RECORDING_ID_OFFSET, self.recording_id),
             (56, self.start_timestamp),
-            (64, self.stop_timestamp),
+            (STOP_TIMESTAMP_OFFSET, self.stop_timestamp),
             (72, self.start_position),
-            (80, self.stop_position),
+            (STOP_POSITION_OFFSET, self.stop_position),
         ];
         let ints = [
             (88, self.initial_term_id),
@@ -199,6 +203,47 @@ impl Descriptor {
             entry[CHECKSUM_OFFSET..][..4].copy_from_slice(&value.to_le_bytes());
         }
     }
+}
+
+/// An entry's checksum, and the one that it must have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WrongChecksum {
+    pub(crate) stored: i32,
+    pub(crate) computed: i32,
+}
+
+impl fmt::Display for WrongChecksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "catalog checksum={}, computed checksum={}", self.stored, self.computed)
+    }
+}
+
+/// Checks that an entry is the one that its checksum was made of, by either kind of checksum. An archive without checksums
+/// leaves none.
+///
+/// Java's archive leaves the checksum of the active entry when it finds an end after a crash, and that of fewer bytes when
+/// an entry gets shorter texts.
+pub(crate) fn check_checksum(entry: &[u8]) -> Result<(), WrongChecksum> {
+    let stored = i32_at(entry, CHECKSUM_OFFSET);
+    let end = stated_end(entry);
+    if stored == 0 || end < FIXED_LENGTH {
+        return Ok(());
+    }
+    let texts = Texts::read(entry).unwrap_or(Texts::EMPTY);
+    let texts = [texts.stripped_channel, texts.original_channel, texts.source_identity];
+    let texts_end: usize = FIXED_LENGTH + texts.iter().map(|text| 4 + text.len()).sum::<usize>();
+    let mut active = entry.to_vec();
+    active[STOP_TIMESTAMP_OFFSET..][..8].copy_from_slice(&NULL_TIMESTAMP.to_le_bytes());
+    active[STOP_POSITION_OFFSET..][..8].copy_from_slice(&NULL_POSITION.to_le_bytes());
+    let ends = [end, texts_end.min(end), texts_end.next_multiple_of(ALIGNMENT).min(end)];
+    let is_of = |bytes: &[u8], end: usize| {
+        let kinds = [Checksum::Crc32, Checksum::Crc32c];
+        kinds.iter().any(|kind| kind.of(&bytes[ENTRY_HEADER_LENGTH..end]) == stored)
+    };
+    if ends.iter().any(|&end| is_of(entry, end) || is_of(&active, end)) {
+        return Ok(());
+    }
+    Err(WrongChecksum { stored, computed: Checksum::Crc32.of(&entry[ENTRY_HEADER_LENGTH..end]) })
 }
 
 /// The texts of an entry. They are ASCII unless a client or a corrupt file has other bytes.

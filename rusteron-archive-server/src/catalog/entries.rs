@@ -8,7 +8,7 @@ use rusteron_core::cnc::epoch;
 use crate::catalog::CatalogError;
 use crate::catalog::descriptor::{
     CHECKSUM_OFFSET, Descriptor, ENTRY_HEADER_LENGTH, FIXED_LENGTH, RecordingState, STATE_OFFSET,
-    Texts, i32_at, stated_end,
+    Texts, WrongChecksum, check_checksum, i32_at, stated_end,
 };
 use crate::catalog::file::CatalogFile;
 use crate::catalog::header::{self, NEXT_ID_OFFSET};
@@ -130,6 +130,16 @@ impl Entries {
         (i32_at(bytes, CHECKSUM_OFFSET), checksum.of(stated))
     }
 
+    /// Checks the checksum of an entry, if it has one.
+    pub(crate) fn check_checksum(&self, entry: &RecordingEntry) -> Result<(), WrongChecksum> {
+        check_checksum(self.file.entry(entry.offset.0))
+    }
+
+    /// Takes the checksum of an entry away, which then stands for itself.
+    pub(crate) fn clear_checksum(&mut self, offset: EntryOffset) -> Result<(), CatalogError> {
+        self.file.overwrite(offset.0 + CHECKSUM_OFFSET, &[0; 4])
+    }
+
     pub(crate) fn set_state(
         &mut self,
         offset: EntryOffset,
@@ -140,7 +150,8 @@ impl Entries {
         Ok(())
     }
 
-    /// Ends a recording. Java's tool leaves the entry's checksum as it was; here it stays right if it was right.
+    /// Ends a recording. Java's tool leaves the entry's checksum as it was. Here it stays right if it was right, and gets right
+    /// if only the end was another one than that of the checksum.
     pub(crate) fn set_end(
         &mut self,
         offset: EntryOffset,
@@ -149,9 +160,12 @@ impl Entries {
     ) -> Result<(), CatalogError> {
         let mut bytes = self.file.entry(offset.0).to_vec();
         let entry = RecordingEntry::new(offset.0, &bytes);
+        let mut ended = bytes.clone();
+        Descriptor { stop_position: position, ..entry.descriptor }.write(&mut ended, None);
+        let end = stated_end(&ended);
         let is_right = |&checksum: &Checksum| {
             let (stored, computed) = self.checksums(&entry, checksum);
-            stored == computed
+            stored == computed || stored == checksum.of(&ended[ENTRY_HEADER_LENGTH..end])
         };
         let checksum = [Checksum::Crc32, Checksum::Crc32c].into_iter().find(is_right);
         let descriptor =

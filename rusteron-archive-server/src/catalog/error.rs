@@ -2,6 +2,7 @@
 
 use std::{fmt, io};
 
+use crate::catalog::descriptor::WrongChecksum;
 use crate::catalog::file::CATALOG_NAME;
 use crate::catalog::header::{self, VERSION};
 use crate::error::{ServerError, ServerErrorKind};
@@ -17,6 +18,8 @@ pub(crate) enum CatalogError {
     Corrupt { offset: usize, reason: String },
     /// The catalog has reached its greatest length, or has no recording id left.
     Full(String),
+    /// The entry is not the one that its checksum was made of.
+    Checksum { recording: i64, wrong: WrongChecksum },
     /// No valid entry has this id.
     UnknownRecording(i64),
     /// The end of a recording that was active when the archive ended cannot be found.
@@ -35,7 +38,9 @@ impl CatalogError {
     /// Returns the recording whose files do not tell its end, if the error says that.
     pub(crate) fn endless_recording(&self) -> Option<i64> {
         match self {
-            Self::Recovery { recording, .. } | Self::Gap { recording, .. } => Some(*recording),
+            Self::Recovery { recording, .. }
+            | Self::Gap { recording, .. }
+            | Self::Checksum { recording, .. } => Some(*recording),
             _ => None,
         }
     }
@@ -81,6 +86,11 @@ impl fmt::Display for CatalogError {
                 f,
                 "{CATALOG_NAME}: corrupt at byte {offset}: {reason}: `rusteron archive` shows the entries by `list \
                  --archive-dir`, and excludes one by `mark-invalid`"
+            ),
+            Self::Checksum { recording, wrong } => write!(
+                f,
+                "{CATALOG_NAME}: recording {recording} is not served: {wrong}: `rusteron archive verify {recording} \
+                 --repair` finds its end in its segments, and `mark-valid {recording}` believes the entry as it is"
             ),
             Self::Full(reason) => write!(f, "{CATALOG_NAME}: {reason}"),
             Self::UnknownRecording(id) => write!(f, "unknown recording id: {id}"),

@@ -123,7 +123,8 @@ impl ArchiveEditor {
         Ok(repair)
     }
 
-    /// Makes an invalid recording valid. Returns whether it was not.
+    /// Makes an invalid recording valid, and believes its entry if the checksum contradicts that. Returns whether this has
+    /// changed anything.
     ///
     /// # Errors
     /// - [`InvalidArgument`](ServerErrorKind::InvalidArgument): there is no recording of this id, or it has been deleted.
@@ -135,7 +136,11 @@ impl ArchiveEditor {
             let message = format!("recording {recording_id} stays invalid: {fault}");
             return Err(ServerError::new(ServerErrorKind::InvalidCatalog, message));
         }
-        self.mark(recording_id, RecordingState::Valid)
+        let (offset, checked) = (entry.offset, self.files.entries.check_checksum(entry));
+        if checked.is_err() {
+            self.files.entries.clear_checksum(offset)?;
+        }
+        Ok(self.mark(recording_id, RecordingState::Valid)? || checked.is_err())
     }
 
     /// Hides a recording from archive and clients, until it is valid again. Returns whether it was not hidden.

@@ -124,6 +124,10 @@ impl Verification {
         }
         self.segment_names(&geometry, bases);
         self.segments(files, entry, &geometry, options);
+        let wrong_checksum = files.entries.check_checksum(entry).err();
+        if let Some(wrong) = wrong_checksum.filter(|_| self.findings.is_empty()) {
+            self.find(None, None, format!("not the entry of its checksum: {wrong}"), false);
+        }
     }
 
     /// Finds segments that are missing or have a wrong name.

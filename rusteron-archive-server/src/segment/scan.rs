@@ -11,6 +11,7 @@ use crate::storage::{PAGE_LENGTH, Storage, StorageFile, SyncLevel};
 /// The most bytes of one read. More than the longest data frame, so that memory stays bounded whatever lengths say.
 const CHUNK_LENGTH: u64 = 256 << 10;
 const PAGE: u64 = PAGE_LENGTH as u64;
+const SECTOR: u64 = 512;
 
 /// The end of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -332,19 +333,26 @@ impl<'a> Scan<'a> {
         }
         let end_position = position + length as i64;
         let is_known = evidence.position.is_some_and(|position| position >= end_position);
-        let next_page = (offset / PAGE + 1) * PAGE;
+        // Disks write whole sectors. Within a page, only a checksum tells zeros that were written from those that were not.
+        let has_checksum = evidence.checksum.is_some() && !is_followed;
+        let unit = if has_checksum { SECTOR } else { PAGE };
         // The page of the next header is there.
         let unsure_end = if is_followed { end / PAGE * PAGE } else { end };
-        if is_known || next_page >= unsure_end {
+        if is_known || (offset / unit + 1) * unit >= unsure_end {
             return Ok(Tail::Clean);
         }
         let Some(bytes) = self.bytes(offset, length)? else { return Ok(Tail::Torn) };
         if evidence.checksum.is_some_and(|checksum| checksum_fault(bytes, checksum).is_none()) {
             return Ok(Tail::Clean);
         }
-        let is_empty = |page: &[u8]| page.iter().all(|&byte| byte == 0);
-        let unsure = &bytes[(next_page - offset) as usize..(unsure_end - offset) as usize];
-        if !unsure.chunks(PAGE_LENGTH).any(is_empty) {
+        let is_empty = |part: &[u8]| part.iter().all(|&byte| byte == 0);
+        let has_empty = |unit: u64| {
+            let begin = ((offset / unit + 1) * unit).min(unsure_end);
+            let unsure = &bytes[(begin - offset) as usize..(unsure_end - offset) as usize];
+            unsure.chunks(unit as usize).any(is_empty)
+        };
+        let has_empty_page = has_empty(PAGE);
+        if !has_empty_page && !has_empty(unit) {
             return Ok(Tail::Clean);
         }
         // A page that was never written is a hole in the file.
@@ -352,7 +360,7 @@ impl<'a> Scan<'a> {
             Tail::Doubtful { end: end_position }
         } else if self.file.first_hole(offset)? < unsure_end {
             Tail::Torn
-        } else if !is_followed && self.tells_holes_at(end)? {
+        } else if has_empty_page && !is_followed && self.tells_holes_at(end)? {
             Tail::Clean
         } else {
             Tail::Doubtful { end: end_position }

@@ -250,6 +250,34 @@ fn compaction_and_orphans_are_java_s() {
 }
 
 #[test]
+fn stop_position_that_a_checksum_contradicts_is_found_again() {
+    let (_fixture, dir) = recordings(1);
+    let offset = entry(dir.path(), 0) as usize + STOP_POSITION as usize;
+    let before = read(dir.path(), CATALOG);
+    let mut flipped = before[offset..][..8].to_vec();
+    flipped[0] ^= 0x20;
+    set(dir.path(), 0, STOP_POSITION, &flipped);
+    let mut options = VerifyOptions::default();
+    let mut editor = ArchiveEditor::open(dir.path()).expect("the files");
+    let recording = editor.files().recording(0).expect("it").clone();
+    let verified = editor.files().verify(&recording, &options);
+    let [finding] = &verified.findings[..] else { panic!("{verified:?}") };
+    assert!(finding.to_string().contains("but frames end at"), "{finding}");
+    editor.repair(&verified).expect("a repair");
+    assert_eq!(read(dir.path(), CATALOG)[offset..][..8], before[offset..][..8]);
+    options.checksum = Some(Checksum::Crc32);
+    let recording = editor.files().recording(0).expect("it").clone();
+    let verified = editor.files().verify(&recording, &options);
+    assert!(verified.findings.is_empty(), "{verified:?}");
+    // An operator can also believe it.
+    set(dir.path(), 0, STOP_POSITION, &flipped);
+    drop(editor);
+    let mut editor = ArchiveEditor::open(dir.path()).expect("the files");
+    assert!(editor.mark_valid(0).expect("an edit"));
+    assert!(!editor.mark_valid(0).expect("no edit"));
+}
+
+#[test]
 fn compaction_keeps_the_mode_of_the_catalog() {
     use std::os::unix::fs::PermissionsExt;
 

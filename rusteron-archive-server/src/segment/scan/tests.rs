@@ -358,6 +358,25 @@ fn checksum_settles_a_page_of_zeros() {
 }
 
 #[test]
+fn checksum_tells_a_sector_that_was_lost() {
+    let storage = FaultyStorage::default();
+    let mut writer = Writer::new(&storage, GEOMETRY);
+    writer.checksum = Some(Checksum::Crc32);
+    writer.message(&[1; 64]);
+    let begin = writer.position;
+    writer.message(&[7; 2000]);
+    let end = writer.position;
+    let find = |checksum| find_with(&storage, &GEOMETRY, checksum);
+    assert_eq!(find(Some(Checksum::Crc32)), clean(end));
+    let mut file = storage.open("3-0.rec").unwrap();
+    file.write_all_at(&[0; 512], 1024).unwrap();
+    let doubtful = Found { end: begin, segment: Some(0), tail: Tail::Doubtful { end } };
+    assert_eq!(find(Some(Checksum::Crc32)), doubtful);
+    // Without a checksum, nothing tells it.
+    assert_eq!(find(None), clean(end));
+}
+
+#[test]
 fn padding_at_the_end_needs_no_pages() {
     let storage = FaultyStorage::default();
     let mut writer = Writer::new(&storage, GEOMETRY);
