@@ -17,10 +17,8 @@ const INPUTS_PER_DRIVER: u32 = 64;
 const MAX_STEPS: usize = 16;
 
 const REJECT_IMAGE: i32 = 0x10;
-/// Not 0xD: C uses a destination with a control address after such a command has freed it
-/// (`aeron_driver_receiver.c:487`).
-const TYPES: [i32; 17] =
-    [REJECT_IMAGE, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0xA, 0xB, 0xC, 0xE, 0xF, 0x11, 0x12];
+const TYPES: [i32; 18] =
+    [REJECT_IMAGE, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0xA, 0xB, 0xC, 0xE, 0xF, 0x11, 0x12, 0xD];
 
 /// Lengths of C's arrays for labels, keys, hosts, reasons, channels and errors.
 const LENGTHS: [usize; 14] = [0, 7, 16, 64, 112, 380, 384, 512, 1000, 1003, 1016, 1023, 4095, 8192];
@@ -95,7 +93,7 @@ impl Machine {
                 command.extend(i32::from(input.byte()).to_le_bytes());
                 text(input, &mut command);
             }
-            7 | 8 | 0xC => {
+            7 | 8 | 0xC | 0xD => {
                 command.extend(self.id(input).to_le_bytes());
                 text(input, &mut command);
             }

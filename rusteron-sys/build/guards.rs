@@ -56,7 +56,17 @@ const DRIVER: &[Guard] = &[
         ],
     ),
     ("aeron_driver_context.c", &["aeron_config_parse_duration_ns"]),
-    ("aeron_driver_receiver.c", &["aeron_publication_image_invalidate"]),
+    (
+        "aeron_driver_receiver.c",
+        &[
+            "aeron_publication_image_add_destination",
+            "aeron_publication_image_invalidate",
+            "aeron_publication_image_remove_destination",
+            "aeron_receive_channel_endpoint_on_add_publication_image",
+            "aeron_receive_channel_endpoint_remove_destination",
+            "aeron_receive_channel_endpoint_update_control_address",
+        ],
+    ),
     ("aeron_name_resolver.c", &["aeron_address_split"]),
     ("aeron_flow_control.c", &["aeron_parse_duration_ns"]),
     ("aeron_publication_image.c", &["aeron_parse_duration_ns", "memset"]),

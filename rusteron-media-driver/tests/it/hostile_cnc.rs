@@ -1,6 +1,7 @@
 //! Commands that no client writes, and positions of subscribers that no subscriber has. Each process in the driver's
 //! directory can write them.
 
+use std::net::UdpSocket;
 use std::sync::mpsc;
 
 use rusteron_client::{Aeron, Image};
@@ -204,4 +205,120 @@ fn address_with_misplaced_delimiters_is_refused() {
         }
     }
     add_publication(&mut driver, 1);
+}
+
+fn await_status_message(driver: &mut DriverInvoker, publisher: &UdpSocket) {
+    await_some("a status message", || {
+        driver.do_work().expect("work");
+        publisher.recv(&mut [0; 64]).ok()
+    });
+}
+
+/// A Rust client does not send this command for such a destination.
+#[test]
+fn removed_destination_gets_no_status_message() {
+    const REMOVE_RCV_DESTINATION: i32 = 0xD;
+    let mut driver =
+        DriverInvoker::launch_embedded(DriverContext::new().expect("a context")).expect("a driver");
+    driver.do_work().expect("work");
+    let mut settings = context(driver.aeron_dir());
+    settings.set_use_conductor_agent_invoker(true).expect("a setting");
+    let aeron = Aeron::connect(settings).expect("a client");
+    let forged = ForgedCnc::open(driver.aeron_dir());
+    let mut adding =
+        aeron.async_add_subscription("aeron:udp?control-mode=manual", 1001).expect("a command");
+    let mut subscription = await_some("the subscription", || {
+        driver.do_work().expect("work");
+        aeron.do_work().expect("work");
+        adding.poll().expect("no error")
+    });
+    let publishers = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a socket"));
+    let destinations = publishers.each_ref().map(|publisher| {
+        publisher.set_nonblocking(true).expect("a socket");
+        let control = publisher.local_addr().expect("an address");
+        format!("{}|control={control}", udp_channel())
+    });
+    for destination in &destinations {
+        let mut adding = subscription.async_add_destination(destination).expect("a command");
+        await_some("the destination", || {
+            driver.do_work().expect("work");
+            aeron.do_work().expect("work");
+            adding.poll().expect("no error")
+        });
+    }
+    for publisher in &publishers {
+        await_status_message(&mut driver, publisher);
+    }
+
+    let [removed, _] = &destinations;
+    let mut command = [aeron.client_id(), 0, subscription.registration_id()]
+        .into_iter()
+        .flat_map(i64::to_ne_bytes)
+        .collect::<Vec<_>>();
+    command.extend((removed.len() as i32).to_ne_bytes());
+    command.extend(removed.as_bytes());
+    forged.command_record(8 + command.len() as i32, REMOVE_RCV_DESTINATION, &command);
+    let port = removed["aeron:udp?endpoint=".len()..].split('|').next().expect("an address");
+    await_that("the end of the destination", || {
+        driver.do_work().expect("work");
+        UdpSocket::bind(port).is_ok()
+    });
+    while publishers[0].recv(&mut [0; 64]).is_ok() {}
+    // Both would get one a second.
+    for _ in 0..3 {
+        await_status_message(&mut driver, &publishers[1]);
+    }
+    assert!(publishers[0].recv(&mut [0; 64]).is_err());
+    let errors = driver.cnc_file().expect("the CnC file").errors();
+    assert!(errors.is_empty(), "{errors:?}");
+}
+
+/// With the third, C's array of them grows, and the addresses of publishers in it move.
+#[test]
+fn image_has_many_destinations() {
+    let mut driver =
+        DriverInvoker::launch_embedded(DriverContext::new().expect("a context")).expect("a driver");
+    driver.do_work().expect("work");
+    let mut settings = context(driver.aeron_dir());
+    settings.set_use_conductor_agent_invoker(true).expect("a setting");
+    let aeron = Aeron::connect(settings).expect("a client");
+    let mut adding =
+        aeron.async_add_subscription("aeron:udp?control-mode=manual", 1001).expect("a command");
+    let mut subscription = await_some("the subscription", || {
+        driver.do_work().expect("work");
+        aeron.do_work().expect("work");
+        adding.poll().expect("no error")
+    });
+    let mut publications = Vec::new();
+    for destination in [(); 6].map(|()| udp_channel()) {
+        let mut adding = subscription.async_add_destination(&destination).expect("a command");
+        await_some("the destination", || {
+            driver.do_work().expect("work");
+            aeron.do_work().expect("work");
+            adding.poll().expect("no error")
+        });
+        let channel = format!(
+            "{destination}|session-id=7|init-term-id=0|term-id=0|term-offset=0\
+                               |term-length=64k"
+        );
+        let mut adding = aeron.async_add_exclusive_publication(&channel, 1001).expect("a command");
+        publications.push(await_some("the publication", || {
+            driver.do_work().expect("work");
+            aeron.do_work().expect("work");
+            adding.poll().expect("no error")
+        }));
+    }
+    // Beyond the receiver's first window, each needs status messages from its destination.
+    await_that("all messages", || {
+        driver.do_work().expect("work");
+        aeron.do_work().expect("work");
+        subscription.poll(|_, _| {}, 10).expect("fragments");
+        for publication in &mut publications {
+            // Back pressure is expected.
+            let _ = publication.offer(&[0; 1000]);
+        }
+        publications.iter().all(|publication| publication.position().expect("open") > 8 * TERM)
+    });
+    let errors = driver.cnc_file().expect("the CnC file").errors();
+    assert!(errors.is_empty(), "{errors:?}");
 }

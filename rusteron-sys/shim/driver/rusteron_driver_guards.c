@@ -25,6 +25,7 @@
 #include "media/aeron_receive_channel_endpoint.h"
 #include "media/aeron_udp_channel_transport_bindings.h"
 #include "protocol/aeron_udp_protocol.h"
+#include "util/aeron_arrayutil.h"
 #include "util/aeron_bitutil.h"
 #include "util/aeron_math.h"
 
@@ -351,6 +352,159 @@ void rusteron_publication_image_invalidate(
     aeron_free((void *)image->invalidation_reason);
     image->invalidation_reason = NULL;
     aeron_publication_image_invalidate(image, reason_length, reason);
+}
+
+static bool rusteron_has_destination(
+    const aeron_receive_channel_endpoint_t *endpoint, const aeron_receive_destination_t *destination)
+{
+    for (size_t i = 0; i < endpoint->destinations.length; i++)
+    {
+        if (endpoint->destinations.array[i].destination == destination)
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * Makes the pointers to the addresses of publishers point into their own connections. Aeron grows and reorders the array
+ * without that.
+ */
+static void rusteron_own_control_addresses(aeron_publication_image_t *image)
+{
+    for (size_t i = 0; i < image->connections.length; i++)
+    {
+        aeron_publication_image_connection_t *connection = &image->connections.array[i];
+        if (!connection->destination->has_control_addr && NULL != connection->control_addr)
+        {
+            connection->control_addr = &connection->resolved_control_address_for_implicit_unicast_channels;
+        }
+    }
+}
+
+/* A datagram adds the connection of its destination; with a connection for each, this does not grow the array. */
+static int rusteron_reserve_connections(
+    aeron_publication_image_t *image, const aeron_receive_channel_endpoint_t *endpoint)
+{
+    const size_t capacity = endpoint->destinations.length;
+    if (capacity > image->connections.capacity)
+    {
+        if (aeron_array_ensure_capacity(
+            (uint8_t **)&image->connections.array,
+            sizeof(aeron_publication_image_connection_t),
+            image->connections.capacity,
+            capacity) < 0)
+        {
+            return -1;
+        }
+        image->connections.capacity = capacity;
+        rusteron_own_control_addresses(image);
+    }
+    return 0;
+}
+
+int rusteron_publication_image_add_destination(
+    aeron_publication_image_t *image, aeron_receive_destination_t *destination)
+{
+    return rusteron_reserve_connections(image, image->endpoint) < 0 ?
+        -1 : aeron_publication_image_add_destination(image, destination);
+}
+
+int rusteron_publication_image_remove_destination(aeron_publication_image_t *image, aeron_udp_channel_t *channel)
+{
+    const int deleted = aeron_publication_image_remove_destination(image, channel);
+    rusteron_own_control_addresses(image);
+    return deleted;
+}
+
+/*
+ * The conductor frees a destination after the receiver has removed it. Aeron's receiver leaves it in the list of those
+ * to whose control addresses it sends status messages. In an image, Aeron looks for a connection by the channel, from
+ * the end on, and may find that of another destination with an equal channel.
+ */
+int rusteron_receive_channel_endpoint_remove_destination(
+    aeron_receive_channel_endpoint_t *endpoint,
+    aeron_udp_channel_t *channel,
+    aeron_receive_destination_t **destination_out)
+{
+    aeron_driver_receiver_t *receiver = endpoint->receiver_proxy->receiver;
+    aeron_receive_destination_t *destination = NULL;
+    /* If a destination cannot be added, Aeron passes NULL, at which its function would write. */
+    const int deleted = aeron_receive_channel_endpoint_remove_destination(endpoint, channel, &destination);
+    if (NULL != destination_out)
+    {
+        *destination_out = destination;
+    }
+    if (NULL == destination)
+    {
+        return deleted;
+    }
+
+    for (size_t i = receiver->pending_setups.length; i-- > 0;)
+    {
+        if (receiver->pending_setups.array[i].destination == destination)
+        {
+            aeron_array_fast_unordered_remove(
+                (uint8_t *)receiver->pending_setups.array,
+                sizeof(aeron_driver_receiver_pending_setup_entry_t),
+                i,
+                receiver->pending_setups.length - 1);
+            receiver->pending_setups.length--;
+        }
+    }
+
+    for (size_t i = 0; i < receiver->images.length; i++)
+    {
+        aeron_publication_image_t *image = receiver->images.array[i].image;
+        for (size_t j = 0; endpoint == image->endpoint && j < image->connections.length; j++)
+        {
+            aeron_publication_image_connection_t *connection = &image->connections.array[j];
+            if (connection->destination == destination)
+            {
+                aeron_publication_image_connection_t *last =
+                    &image->connections.array[image->connections.length - 1];
+                const aeron_publication_image_connection_t removed = *connection;
+                *connection = *last;
+                *last = removed;
+                break;
+            }
+        }
+    }
+    return deleted;
+}
+
+/* The destination of an image's first connection may have been removed while the conductor made the image. */
+int rusteron_receive_channel_endpoint_on_add_publication_image(
+    aeron_receive_channel_endpoint_t *endpoint, aeron_publication_image_t *image)
+{
+    for (size_t i = image->connections.length; i-- > 0;)
+    {
+        if (!rusteron_has_destination(endpoint, image->connections.array[i].destination))
+        {
+            aeron_array_fast_unordered_remove(
+                (uint8_t *)image->connections.array,
+                sizeof(aeron_publication_image_connection_t),
+                i,
+                image->connections.length - 1);
+            image->connections.length--;
+        }
+    }
+    rusteron_own_control_addresses(image);
+    return rusteron_reserve_connections(image, endpoint) < 0 ?
+        -1 : aeron_receive_channel_endpoint_on_add_publication_image(endpoint, image);
+}
+
+/* The same while the conductor resolved the name of a destination's control address again. */
+void rusteron_receive_channel_endpoint_update_control_address(
+    aeron_receive_channel_endpoint_t *endpoint,
+    aeron_receive_destination_t *destination,
+    struct sockaddr_storage *address)
+{
+    if (rusteron_has_destination(endpoint, destination))
+    {
+        aeron_receive_channel_endpoint_update_control_address(endpoint, destination, address);
+    }
 }
 
 /*
