@@ -231,7 +231,10 @@ pub use rusteron_core::{
         ErrorLogEntry, LossReportEntry, PositionKind, StreamPosition, StreamPositions,
         SystemCounter, request_driver_termination,
     },
-    error::{BlockFault, CloseCause, Error, ErrorKind, OfferError, PollError, Position, Result},
+    error::{
+        BlockFault, CloseCause, Error, ErrorKind, OfferError, PollError, Position, Result,
+        SessionEnd,
+    },
     ffi::handlers::Handler,
     idle::{
         AnyIdleStrategy, Backoff, BusySpin, IdleFn, IdleStrategy, IdleStrategyKind, NoOp, Sleeping,

@@ -11,7 +11,7 @@ use rusteron_sys as sys;
 
 use crate::printable::Printable;
 
-pub use close_cause::CloseCause;
+pub use close_cause::{CloseCause, SessionEnd};
 pub use offer_error::{BlockFault, OfferError, PollError, Position};
 
 /// The result of every operation outside the message path.

@@ -453,7 +453,8 @@ mod tests {
         assert_eq!(
             failure.map(|_| ()),
             Err(Failure::Run(
-                "publisher: the publication is closed: its client is open".to_owned()
+                "publisher: the publication is closed: it alone was closed, its client is open"
+                    .to_owned()
             ))
         );
 
@@ -463,7 +464,8 @@ mod tests {
         assert_eq!(
             failure.map(|_| ()),
             Err(Failure::Run(
-                "subscriber: the subscription is closed: its client is open".to_owned()
+                "subscriber: the subscription is closed: it alone was closed, its client is open"
+                    .to_owned()
             ))
         );
     }

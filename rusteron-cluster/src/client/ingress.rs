@@ -39,7 +39,8 @@ use crate::stream::{ingress_channel, is_temporary, offer_behind};
 /// - [`OfferError::BackPressured`] and [`OfferError::AdminAction`]: try again;
 /// - [`OfferError::NotConnected`]: the connection to the leader is lost. Poll the egress, which
 ///   follows the new leader, and try again;
-/// - [`OfferError::Closed`]: the session is [closed](ClusterState::Closed);
+/// - [`OfferError::Closed`]: the session is [closed](ClusterState::Closed), or its client. The cause is a
+///   [`CloseCause::ClusterSession`](rusteron_client::CloseCause), or the client's;
 /// - [`OfferError::MaxPositionExceeded`]: the session closes;
 /// - [`OfferError::MessageTooLong`], with lengths that include the session header of 32 bytes.
 #[must_use = "the session is closed when this is dropped"]
@@ -374,13 +375,7 @@ impl Ingress {
         self.follow();
         self.poll_next();
         match self.state {
-            ClusterState::Closed(ClusterCloseCause::MaxPositionExceeded) => {
-                Err(OfferError::MaxPositionExceeded)
-            }
-            ClusterState::Closed(ClusterCloseCause::ClientClosed(cause)) => {
-                Err(OfferError::Closed(cause))
-            }
-            ClusterState::Closed(_) => Err(OfferError::Closed(rusteron_client::CloseCause::Handle)),
+            ClusterState::Closed(cause) => Err(cause.offer_error()),
             _ if self.publication.is_none() => Err(OfferError::NotConnected),
             _ => Ok(()),
         }

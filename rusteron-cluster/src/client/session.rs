@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use rusteron_client::OfferError;
+use rusteron_client::{CloseCause, OfferError, SessionEnd};
 
 /// The state of a session.
 ///
@@ -57,22 +57,28 @@ pub enum ClusterCloseCause {
     ),
 }
 
+impl ClusterCloseCause {
+    /// Returns the error of offers on a session that has ended for this cause.
+    pub(crate) fn offer_error(self) -> OfferError {
+        let end = match self {
+            Self::ClosedByCluster => SessionEnd::ClosedByCluster,
+            Self::NoNewLeader => SessionEnd::NoNewLeader,
+            Self::NoConnectionToNewLeader => SessionEnd::NoConnectionToNewLeader,
+            Self::NewLeaderIngressFailed => SessionEnd::NewLeaderIngressFailed,
+            Self::ClosedByApplication => SessionEnd::ClosedByApplication,
+            Self::MaxPositionExceeded => return OfferError::MaxPositionExceeded,
+            Self::ClientClosed(cause) => return OfferError::Closed(cause),
+        };
+        OfferError::Closed(CloseCause::ClusterSession(end))
+    }
+}
+
 impl fmt::Display for ClusterCloseCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ClosedByCluster => f.write_str("the cluster has closed the session"),
-            Self::NoNewLeader => f.write_str("no new leader announced itself in time"),
-            Self::NoConnectionToNewLeader => {
-                f.write_str("the new leader accepted no message in time")
-            }
-            Self::MaxPositionExceeded => {
-                f.write_str("the ingress has reached its maximum position")
-            }
-            Self::NewLeaderIngressFailed => {
-                f.write_str("no publication to the new leader could be added")
-            }
-            Self::ClosedByApplication => f.write_str("the application has closed the session"),
-            Self::ClientClosed(cause) => write!(f, "the Aeron client is closed: {cause}"),
+        match self.offer_error() {
+            OfferError::Closed(cause @ CloseCause::ClusterSession(_)) => cause.fmt(f),
+            OfferError::Closed(cause) => write!(f, "the Aeron client is closed: {cause}"),
+            _ => f.write_str("the ingress has reached its maximum position"),
         }
     }
 }
@@ -231,6 +237,38 @@ mod tests {
             assert_eq!(scripted.session.state(), ClusterState::AwaitNewLeaderConnection);
             scripted
         }
+    }
+
+    #[test]
+    fn offers_name_end_of_session() {
+        use ClusterCloseCause as Cause;
+        let advice = "; connect to the cluster anew";
+        for (cause, expected) in [
+            (Cause::ClosedByCluster, format!("the cluster has closed the session{advice}")),
+            (Cause::NoNewLeader, format!("no new leader announced itself in time{advice}")),
+            (
+                Cause::NoConnectionToNewLeader,
+                format!("the new leader accepted no message in time{advice}"),
+            ),
+            (
+                Cause::NewLeaderIngressFailed,
+                format!("no publication to the new leader could be added{advice}"),
+            ),
+            (Cause::ClosedByApplication, format!("the application has closed the session{advice}")),
+            (
+                Cause::ClientClosed(ClientCause::DriverShutdown),
+                "the media driver was shut down; make a new client, as Reconnect does".to_owned(),
+            ),
+        ] {
+            let text = cause.offer_error().to_string();
+            assert_eq!(text, format!("the publication is closed: {expected}"));
+        }
+        assert_eq!(Cause::MaxPositionExceeded.offer_error(), OfferError::MaxPositionExceeded);
+        let closed = Cause::ClientClosed(ClientCause::DriverShutdown);
+        assert_eq!(
+            closed.to_string(),
+            "the Aeron client is closed: the media driver was shut down"
+        );
     }
 
     #[test]

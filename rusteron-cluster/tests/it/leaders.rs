@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rusteron_client::{Action, Aeron, OfferError};
+use rusteron_client::{Action, Aeron, CloseCause, OfferError, SessionEnd};
 use rusteron_cluster::codec::{
     MessageHeader, SessionKeepAlive, SessionMessageHeader, decode_values,
 };
@@ -358,7 +358,8 @@ fn missing_leader_closes_session() {
     let mut client = members.session(context);
     members.members[0].disconnect();
     await_state(&mut client, ClusterState::Closed(ClusterCloseCause::NoNewLeader));
-    assert!(matches!(client.offer(b"x"), Err(OfferError::Closed(_))));
+    let cause = CloseCause::ClusterSession(SessionEnd::NoNewLeader);
+    assert_eq!(client.offer(b"x"), Err(OfferError::Closed(cause)));
 }
 
 #[test]

@@ -26,9 +26,14 @@ use rusteron_sys as sys;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CloseCause {
-    /// Only the handle's own publication, subscription or cluster session has ended. Its client is
-    /// open.
+    /// Only the handle's own publication or subscription has ended. Its client is open.
     Handle,
+    /// The cluster session that the publication belonged to has ended. Its client is open: connect to
+    /// the cluster anew.
+    ClusterSession(
+        /// The way in which the session ended.
+        SessionEnd,
+    ),
     /// The process of the media driver has ended without closing its files: it was killed, or has
     /// crashed.
     DriverGone {
@@ -70,6 +75,22 @@ pub enum CloseCause {
     },
 }
 
+/// The ways in which a cluster session ends while its client stays open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SessionEnd {
+    /// The cluster has closed the session: a service did, or the session has timed out.
+    ClosedByCluster,
+    /// No new leader announced itself within the new leader timeout.
+    NoNewLeader,
+    /// The new leader accepted no message within the message timeout.
+    NoConnectionToNewLeader,
+    /// A publication to the new leader could not be added. The log has the reason.
+    NewLeaderIngressFailed,
+    /// The application has closed or dropped one half of the session.
+    ClosedByApplication,
+}
+
 impl CloseCause {
     /// Converts the reason that C's conductor has. `is_timed_out` returns whether the driver has
     /// freed this client's counters.
@@ -100,6 +121,7 @@ impl CloseCause {
     pub fn with_advice(self) -> String {
         match self {
             Self::Handle | Self::Forked { .. } => self.to_string(),
+            Self::ClusterSession(_) => format!("{self}; connect to the cluster anew"),
             Self::ConductorServiceTimeout { .. } => format!(
                 "{self}; make a new client, and call do_work more often or return from handlers sooner"
             ),
@@ -115,7 +137,8 @@ fn millis(value: i64) -> u32 {
 impl fmt::Display for CloseCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Handle => f.write_str("its client is open"),
+            Self::Handle => f.write_str("it alone was closed, its client is open"),
+            Self::ClusterSession(end) => end.fmt(f),
             Self::DriverGone { pid } => write!(f, "the media driver, process {pid}, has died"),
             Self::DriverShutdown => f.write_str("the media driver was shut down"),
             Self::DriverTimeout { age_ms, timeout_ms } => write!(
@@ -138,6 +161,18 @@ impl fmt::Display for CloseCause {
             }
             Self::Fatal { code } => write!(f, "fatal error {code} of Aeron's client"),
         }
+    }
+}
+
+impl fmt::Display for SessionEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ClosedByCluster => "the cluster has closed the session",
+            Self::NoNewLeader => "no new leader announced itself in time",
+            Self::NoConnectionToNewLeader => "the new leader accepted no message in time",
+            Self::NewLeaderIngressFailed => "no publication to the new leader could be added",
+            Self::ClosedByApplication => "the application has closed the session",
+        })
     }
 }
 
