@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use rusteron_client::{Error, ErrorKind};
+use rusteron_core::error::exhausted;
 use rusteron_core::printable::Printable;
 
 /// The result of every operation of a server.
@@ -69,10 +70,15 @@ impl ServerError {
     /// Makes the error of a file or a directory, whose name the operating system's error does not have.
     pub(crate) fn io(file: impl fmt::Display, error: &io::Error) -> Self {
         let kind = match error.kind() {
-            io::ErrorKind::StorageFull => ServerErrorKind::StorageSpace,
+            // Its advice depends on the path: `with_advice`.
+            io::ErrorKind::StorageFull => {
+                return Self::new(ServerErrorKind::StorageSpace, format!("{file}: {error}"));
+            }
             kind => ServerErrorKind::Io(kind),
         };
-        Self::new(kind, format!("{file}: {error}"))
+        let advice = error.raw_os_error().filter(|_| cfg!(unix)).and_then(exhausted);
+        let advice = advice.map(|advice| format!(": {advice}")).unwrap_or_default();
+        Self::new(kind, format!("{file}: {error}{advice}"))
     }
 
     /// Makes the error of a file or a directory, and says what helps.
@@ -191,6 +197,16 @@ mod tests {
         assert_eq!(error.to_string(), "file: archive.catalog: permission denied");
         let error = ServerError::io("0-0.rec", &io::ErrorKind::StorageFull.into());
         assert_eq!(error.kind(), ServerErrorKind::StorageSpace);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn exhausted_descriptors_name_their_limit() {
+        const EMFILE: i32 = 24;
+        let error = ServerError::io("0-0.rec", &io::Error::from_raw_os_error(EMFILE));
+        assert!(
+            error.message().starts_with("0-0.rec: ") && error.message().contains("LimitNOFILE=")
+        );
     }
 
     #[cfg(unix)]

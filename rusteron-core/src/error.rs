@@ -13,6 +13,8 @@ use crate::printable::Printable;
 
 pub use close_cause::{CloseCause, SessionEnd};
 pub use offer_error::{BlockFault, OfferError, PollError, Position};
+#[doc(hidden)]
+pub use phrases::exhausted;
 
 /// The result of every operation outside the message path.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -310,8 +312,7 @@ impl ErrorKind {
 
     /// Returns the kind of the first OS error code in the text.
     fn of_cause(message: &str) -> Option<Self> {
-        let errno = message.lines().filter_map(numbered).find(|&number| number > 0)?;
-        Some(Self::from_errno(errno))
+        errno_of_cause(message).map(Self::from_errno)
     }
 
     fn from_errno(errno: i32) -> Self {
@@ -336,7 +337,12 @@ impl fmt::Display for Error {
         write!(f, "{}", self.kind())?;
         match phrases::explain(self.kind(), self.message()) {
             Some(text) => write!(f, ": {}", Printable(text))?,
-            None => self.write_lines(f)?,
+            None => {
+                self.write_lines(f)?;
+                if let Some(advice) = self.errno().and_then(exhausted) {
+                    write!(f, ": {advice}")?;
+                }
+            }
         }
         const GENERIC: i32 = -(sys::AERON_ERROR_CODE_GENERIC_ERROR as i32);
         match self.code() {
@@ -347,6 +353,14 @@ impl fmt::Display for Error {
 }
 
 impl Error {
+    /// Returns the operating system's error number, if the failure is its.
+    fn errno(&self) -> Option<i32> {
+        match self.code() {
+            code @ 1.. => Some(code),
+            _ => errno_of_cause(self.message()),
+        }
+    }
+
     /// Writes the lines that say something new.
     fn write_lines(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut last = "";
@@ -387,6 +401,11 @@ impl Error {
 /// Returns the kind of OS error codes that the standard library has no kind for. It has no stable name.
 fn uncategorized() -> io::ErrorKind {
     io::Error::from_raw_os_error(i32::MAX).kind()
+}
+
+/// Returns the first OS error code in the text.
+fn errno_of_cause(message: &str) -> Option<i32> {
+    message.lines().filter_map(numbered).find(|&number| number > 0)
 }
 
 /// Returns the number of a line of the form `(number) summary`.
@@ -469,6 +488,27 @@ mod tests {
         let error = Error::from_code(-11, format!("(-11) generic error\n{cause}"));
         assert_eq!(error.to_string(), expected);
         assert_eq!(Error::from_code(19, cause).to_string(), format!("{expected} (Aeron error 19)"));
+    }
+
+    #[test]
+    fn exhausted_resource_names_its_limit() {
+        for (cause, expected) in [
+            ("(24) Too many open files", "LimitNOFILE="),
+            ("(23) Too many open files in system", "fs.file-max"),
+            ("(12) Cannot allocate memory", "MemoryMax="),
+            ("(28) No space left on device", "free space on the file system"),
+        ] {
+            let text =
+                format!("{cause}\n[aeron_open, aeron_fileutil.c:1] failed to open: x.logbuffer");
+            let of_client = Error::from_callback(11, text.clone());
+            let of_driver = Error::from_code(-11, format!("(-11) generic error\n{text}"));
+            for error in [of_client, of_driver] {
+                let error = error.to_string();
+                assert!(error.contains("x.logbuffer: ") && error.contains(expected), "{error}");
+            }
+        }
+        let other = Error::from_code(2, "(2) No such file or directory\n[f, g.c:1] x");
+        assert_eq!(other.to_string(), "entity not found: x (Aeron error 2)");
     }
 
     /// When C calls its error handler, C passes -11 instead of an OS error number.

@@ -14,6 +14,32 @@ pub(super) fn is_heading(line: &str) -> bool {
     line.starts_with("async_") && line.ends_with(" registration error")
 }
 
+/// Returns what helps when the operating system reports that a resource is used up.
+///
+/// Most of these failures are the media driver's, whose text a client shows, so no advice says whose process it is.
+pub fn exhausted(errno: i32) -> Option<&'static str> {
+    // The values are the same on all operating systems.
+    const ENOMEM: i32 = 12;
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    const ENOSPC: i32 = 28;
+    match errno {
+        ENOMEM => Some(
+            "the process, its control group or the machine has no memory left for this; raise its limit (`ulimit -v`, \
+             MemoryMax= in a unit, or vm.max_map_count), or use a shorter term-length",
+        ),
+        ENFILE => Some(
+            "all processes of the machine together have too many files open; raise fs.file-max, or close some",
+        ),
+        EMFILE => Some(
+            "the process that opens the file or socket is at its limit; raise it (`ulimit -n`, or LimitNOFILE= in a \
+             unit)",
+        ),
+        ENOSPC => Some("free space on the file system, or use another directory"),
+        _ => None,
+    }
+}
+
 /// Returns what is wrong and what helps, if `text` has a known phrase.
 pub(super) fn explain(kind: ErrorKind, text: &str) -> Option<String> {
     let after = |phrase| Some(text.split_once(phrase)?.1.lines().next()?.trim_end());
