@@ -14,7 +14,7 @@ use super::process::Process;
 use crate::clients::disk::Disk;
 use crate::clients::faults::FaultKind;
 use crate::clients::leaks::{self, DriverState};
-use crate::clients::member::{Member, Role};
+use crate::clients::member::{Member, Predecessor, Role};
 use crate::clients::options::ClientsOptions;
 use crate::clients::words::Order;
 use crate::process::{command, seed};
@@ -39,10 +39,11 @@ const CONDITIONS: [&str; 9] = [
 ];
 
 /// The rows of the table: the faults that were caused, and what came of them.
-const FIGURES: [&str; 16] = [
+const FIGURES: [&str; 17] = [
     "kills of clients",
     "kills of drivers",
     "takeovers of drivers",
+    "replaced drivers",
     "forks",
     "forgers of metadata",
     "short pauses of clients",
@@ -81,6 +82,8 @@ pub(super) struct Campaign<'a> {
     pub(super) members: Vec<Member>,
     /// When the driver was killed whose successor has not delivered a message yet.
     pub(super) taken_over_at: Option<Instant>,
+    /// The driver that hangs while another one has its directory, if there is one.
+    pub(super) predecessor: Option<Predecessor>,
     /// The forger, if there is one.
     pub(super) forger: Option<Process>,
     /// When publishers are killed so that their successors have counters, logs and images made. The successors
@@ -124,6 +127,7 @@ impl<'a> Campaign<'a> {
             random: Random::new(seed),
             members: roles.map(Member::new).collect(),
             taken_over_at: None,
+            predecessor: None,
             forger: None,
             successions: Vec::new(),
             checkpoint: 0,

@@ -90,8 +90,10 @@ impl Campaign<'_> {
 
     /// Who has not got messages of the checkpoint from whom.
     fn missing(&mut self) -> Vec<String> {
-        let mut missing: Vec<_> =
-            self.forger.iter().map(|_| "the forger does not end".to_owned()).collect();
+        let mut missing: Vec<String> = Vec::new();
+        missing.extend(self.forger.iter().map(|_| "the forger does not end".to_owned()));
+        missing
+            .extend(self.predecessor.iter().map(|_| "the replaced driver does not end".to_owned()));
         let (publishers, subscribers) = self.clients();
         for publisher in publishers {
             if publisher.publishing.0 != self.checkpoint {

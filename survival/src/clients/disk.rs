@@ -1,7 +1,7 @@
 //! Where the driver's directory is: a small file system that can be filled up, or any.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -37,6 +37,16 @@ impl Disk {
     /// The driver's directory, which the driver makes.
     pub(crate) fn aeron_dir(&self) -> PathBuf {
         self.path().join("aeron")
+    }
+
+    /// Removes the driver's directory, whether or not a driver uses it.
+    pub(crate) fn remove_aeron_dir(&self) -> Result<(), Failure> {
+        let dir = self.aeron_dir();
+        match fs::remove_dir_all(&dir) {
+            // Somebody was faster, which the next checkpoint notices.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(|error| Failure::run(dir.display(), error)),
+        }
     }
 
     fn path(&self) -> &Path {

@@ -16,6 +16,8 @@ pub(crate) enum FaultKind {
     KillDriver,
     /// SIGKILL for the driver, and at once a successor that takes over the directory
     TakeOverDriver,
+    /// SIGSTOP for the driver whose directory is removed, a successor of the same name, and SIGCONT
+    ReplaceDriver,
     /// A child of a client or the driver, forked with all handles, that uses and drops them
     Fork,
     /// Another client that forges the metadata of its log buffers
@@ -36,10 +38,11 @@ pub(crate) enum FaultKind {
 
 impl FaultKind {
     /// All faults.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::KillClient,
         Self::KillDriver,
         Self::TakeOverDriver,
+        Self::ReplaceDriver,
         Self::Fork,
         Self::ForgeMetadata,
         Self::PauseClient,
@@ -56,6 +59,7 @@ impl FaultKind {
             Self::PauseClient => 45,
             Self::KillDriver => 4,
             Self::TakeOverDriver => 4,
+            Self::ReplaceDriver => 4,
             Self::Fork => 8,
             Self::ForgeMetadata => 6,
             Self::PauseDriver => 8,
@@ -83,6 +87,7 @@ pub(crate) enum Blow {
     KillClient,
     KillDriver,
     TakeOverDriver,
+    ReplaceDriver(Duration),
     Fork,
     ForgeMetadata,
     PauseClient(Length, Duration),
@@ -104,6 +109,7 @@ impl Blow {
             FaultKind::KillClient => Self::KillClient,
             FaultKind::KillDriver => Self::KillDriver,
             FaultKind::TakeOverDriver => Self::TakeOverDriver,
+            FaultKind::ReplaceDriver => Self::ReplaceDriver(for_a_while(random)),
             FaultKind::Fork => Self::Fork,
             FaultKind::ForgeMetadata => Self::ForgeMetadata,
             FaultKind::PauseClient => {
@@ -135,18 +141,19 @@ mod tests {
     fn all_kinds_come_and_no_others() {
         for kinds in [&FaultKind::ALL[..], &[FaultKind::KillDriver, FaultKind::Loss]] {
             let mut random = Random::new(3);
-            let mut counts = [0; 9];
+            let mut counts = [0; 10];
             for _ in 0..2_000 {
                 let index = match Blow::choose(kinds, &mut random).expect("a fault") {
                     Blow::KillClient => 0,
                     Blow::KillDriver => 1,
                     Blow::TakeOverDriver => 2,
-                    Blow::Fork => 3,
-                    Blow::ForgeMetadata => 4,
-                    Blow::PauseClient(..) => 5,
-                    Blow::PauseDriver(_) => 6,
-                    Blow::FullDisk(_) => 7,
-                    Blow::Descriptors(_) => 8,
+                    Blow::ReplaceDriver(_) => 3,
+                    Blow::Fork => 4,
+                    Blow::ForgeMetadata => 5,
+                    Blow::PauseClient(..) => 6,
+                    Blow::PauseDriver(_) => 7,
+                    Blow::FullDisk(_) => 8,
+                    Blow::Descriptors(_) => 9,
                 };
                 counts[index] += 1;
             }
@@ -195,10 +202,11 @@ mod tests {
     }
 
     impl FaultKind {
-        const ALL_OF_A_MOMENT: [Self; 9] = [
+        const ALL_OF_A_MOMENT: [Self; 10] = [
             Self::KillClient,
             Self::KillDriver,
             Self::TakeOverDriver,
+            Self::ReplaceDriver,
             Self::Fork,
             Self::ForgeMetadata,
             Self::PauseClient,

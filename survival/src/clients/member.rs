@@ -56,6 +56,14 @@ pub(crate) struct Member {
     pub(crate) received: (u64, HashSet<u64>),
 }
 
+/// A driver that hangs, and does not know that its directory belongs to another driver now.
+#[derive(Debug)]
+pub(crate) struct Predecessor {
+    pub(crate) process: Process,
+    /// When it goes on, and is asked to end. `None` once it was.
+    pub(crate) hangs_until: Option<Instant>,
+}
+
 /// A pause that is under way.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pause {

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use super::campaign::{Campaign, TICK};
 use crate::clients::faults::{Blow, Length};
 use crate::clients::leaks;
-use crate::clients::member::Pause;
+use crate::clients::member::{Member, Pause, Predecessor, Role};
 use crate::clients::settings::{CLIENT_LIVENESS, COUNTER_REUSE};
 use crate::clients::words::Order;
 
@@ -59,6 +59,19 @@ impl Campaign<'_> {
                     self.taken_over_at = Some(now);
                     self.report.add("takeovers of drivers", 1);
                 }
+            }
+            Blow::ReplaceDriver(while_) => {
+                let driver = &mut self.members[0];
+                if !driver.is_free() || !driver.is_ready || self.predecessor.is_some() {
+                    return Ok(());
+                }
+                let Some(process) = driver.process.take() else { return Ok(()) };
+                process.signal(Signal::STOP)?;
+                // As logind removes what a user has in shared memory.
+                self.disk.remove_aeron_dir()?;
+                self.members[0] = Member::new(Role::Driver);
+                self.predecessor = Some(Predecessor { process, hangs_until: Some(now + while_) });
+                self.report.add("replaced drivers", 1);
             }
             Blow::Fork => {
                 let Some(index) = self.choose(0..self.members.len()) else { return Ok(()) };

@@ -11,7 +11,7 @@ use super::campaign::Campaign;
 use super::process::Process;
 use crate::clients::faults::{FaultKind, Length};
 use crate::clients::member::{Pause, Role};
-use crate::clients::words::Notice;
+use crate::clients::words::{Notice, Order};
 
 /// How many counters a publisher has after a succession: enough to use up those that have been free for longer.
 const COUNTERS_OF_A_SUCCESSOR: usize = 96;
@@ -31,6 +31,7 @@ impl Campaign<'_> {
                 self.launch(index)?;
             }
         }
+        self.look_at_predecessor(now)?;
         self.look_at_forger()?;
         if self.disk_full_until.is_some_and(|until| until <= now) {
             self.disk.empty();
@@ -86,6 +87,26 @@ impl Campaign<'_> {
             self.hear(index, notice);
         }
         self.bury(index, status);
+        Ok(())
+    }
+
+    /// Lets a driver that has hung long enough go on, and end in good order. It must not touch the files of its
+    /// successor, which the next checkpoint needs.
+    fn look_at_predecessor(&mut self, now: Instant) -> Result<(), Failure> {
+        let Some(mut driver) = self.predecessor.take() else { return Ok(()) };
+        if driver.hangs_until.is_some_and(|until| until <= now) {
+            driver.hangs_until = None;
+            driver.process.signal(Signal::CONT)?;
+            driver.process.order(Order::End);
+        }
+        match driver.process.ended()? {
+            None => self.predecessor = Some(driver),
+            Some(status) if status.success() => {}
+            Some(status) => {
+                let text = format!("replaced driver: {status}: {}", driver.process.last_words());
+                self.report.violation("crashed", 1, &text);
+            }
+        }
         Ok(())
     }
 
@@ -188,6 +209,9 @@ impl Campaign<'_> {
                 }
             }
             member.starved_until = member.starved_until.map(|_| now);
+        }
+        if let Some(driver) = &mut self.predecessor {
+            driver.hangs_until = driver.hangs_until.map(|_| now);
         }
         self.disk_full_until = self.disk_full_until.map(|_| now);
     }
