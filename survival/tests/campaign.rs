@@ -64,6 +64,15 @@ fn faults_are_survived() {
 }
 
 #[test]
+fn clock_steps_end_no_client() {
+    let (output, report) = clients(&["--duration", "5s", "--faults", "clock-step"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    assert!(report["figures"]["clock steps"].as_u64() > Some(0), "{text}");
+    assert_eq!(report["ends"], serde_json::json!({}), "{text}");
+}
+
+#[test]
 fn repeated_message_is_noticed() {
     fails_with("repeat", &["repeated"]);
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rusteron_benchmarks::command_line::failure::Failure;
 use rusteron_benchmarks::command_line::interrupt::Interrupt;
-use rusteron_test_support::Random;
+use rusteron_test_support::{Random, SteppedClock};
 use rustix::process::WaitOptions;
 
 use super::process::Process;
@@ -39,7 +39,7 @@ const CONDITIONS: [&str; 9] = [
 ];
 
 /// The rows of the table: the faults that were caused, and what came of them.
-const FIGURES: [&str; 17] = [
+const FIGURES: [&str; 19] = [
     "kills of clients",
     "kills of drivers",
     "takeovers of drivers",
@@ -51,6 +51,8 @@ const FIGURES: [&str; 17] = [
     "pauses past counter reuse",
     "pauses of drivers",
     "full file systems",
+    "full memories",
+    "clock steps",
     "exhausted descriptors",
     "processes started",
     CHECKPOINTS,
@@ -86,6 +88,12 @@ pub(super) struct Campaign<'a> {
     pub(super) predecessor: Option<Predecessor>,
     /// The forger, if there is one.
     pub(super) forger: Option<Process>,
+    /// The client that takes all memory, if there is one.
+    pub(super) hog: Option<Process>,
+    /// Whether the driver makes sparse log buffers.
+    pub(super) has_sparse_logs: bool,
+    /// The clock of all processes but this one, if it is stepped.
+    pub(super) clock: Option<SteppedClock>,
     /// When publishers are killed so that their successors have counters, logs and images made. The successors
     /// get the counters of a paused client, and need the descriptors of a client that has none.
     pub(super) successions: Vec<Instant>,
@@ -97,7 +105,9 @@ pub(super) struct Campaign<'a> {
 impl<'a> Campaign<'a> {
     fn new(options: &'a ClientsOptions, interrupt: Arc<Interrupt>) -> Result<Self, Failure> {
         let seed = seed(options.seed);
-        let wants_disk = options.faults.contains(&FaultKind::FullDisk);
+        let needs_disk =
+            |kind: &FaultKind| matches!(kind, FaultKind::FullDisk | FaultKind::FullMemory);
+        let wants_disk = options.faults.iter().any(needs_disk);
         let disk = Disk::new(wants_disk)?;
         let mut report = Report::new(seed, &CONDITIONS, FIGURES);
         let mut faults = options.faults.clone();
@@ -106,10 +116,11 @@ impl<'a> Campaign<'a> {
                 let text = "RUSTERON_REQUIRE_MOUNT=1, but a file system cannot be mounted";
                 return Err(Failure::Run(text.to_owned()));
             }
-            let text = "full-disk: skipped, a file system cannot be mounted without root";
+            let text =
+                "full-disk, full-memory: skipped, a file system cannot be mounted without root";
             println!("{text}");
             report.skipped_faults.push(text.to_owned());
-            faults.retain(|kind| *kind != FaultKind::FullDisk);
+            faults.retain(|kind| !needs_disk(kind));
         }
         let publishers = (0..options.publishers).map(Role::Publisher);
         let subscribers = (0..options.subscribers).map(Role::Subscriber);
@@ -129,6 +140,9 @@ impl<'a> Campaign<'a> {
             taken_over_at: None,
             predecessor: None,
             forger: None,
+            hog: None,
+            has_sparse_logs: false,
+            clock: options.faults.contains(&FaultKind::ClockStep).then(SteppedClock::new),
             successions: Vec::new(),
             checkpoint: 0,
             report,
@@ -193,6 +207,13 @@ impl<'a> Campaign<'a> {
         command
             .args(["--index", &number.to_string(), "--endpoint", &self.endpoint])
             .args(["--counters", &self.members[index].counters.to_string()]);
+        if role == Role::Driver {
+            self.has_sparse_logs =
+                self.faults.contains(&FaultKind::FullMemory) && self.random.percent(50);
+            if self.has_sparse_logs {
+                command.arg("--sparse");
+            }
+        }
         if self.members[index].takes_over {
             command.arg("--take-over");
         }
@@ -212,11 +233,11 @@ impl<'a> Campaign<'a> {
         Ok(())
     }
 
-    /// Starts a forger.
-    pub(super) fn launch_forger(&mut self) -> Result<(), Failure> {
-        self.forger = Some(Process::start(&mut self.command("forger")?)?);
+    /// Starts a client whose messages are not checked.
+    pub(super) fn launch_client(&mut self, part: &str) -> Result<Process, Failure> {
+        let process = Process::start(&mut self.command(part)?)?;
         self.report.add("processes started", 1);
-        Ok(())
+        Ok(process)
     }
 
     /// Returns the command that starts this program as a part.
@@ -226,6 +247,9 @@ impl<'a> Campaign<'a> {
             .arg("--dir")
             .arg(self.disk.aeron_dir())
             .args(["--seed", &self.random.next().to_string()]);
+        if let Some(clock) = &self.clock {
+            clock.set(&mut command);
+        }
         Ok(command)
     }
 

@@ -92,6 +92,7 @@ impl Campaign<'_> {
     fn missing(&mut self) -> Vec<String> {
         let mut missing: Vec<String> = Vec::new();
         missing.extend(self.forger.iter().map(|_| "the forger does not end".to_owned()));
+        missing.extend(self.hog.iter().map(|_| "the hog does not end".to_owned()));
         missing
             .extend(self.predecessor.iter().map(|_| "the replaced driver does not end".to_owned()));
         let (publishers, subscribers) = self.clients();

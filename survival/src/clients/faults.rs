@@ -28,6 +28,10 @@ pub(crate) enum FaultKind {
     PauseDriver,
     /// A full file system under the driver's directory (needs root)
     FullDisk,
+    /// A client that takes all memory of the file system under the driver's directory (needs root)
+    FullMemory,
+    /// A step of all processes' wall clock (needs a C compiler)
+    ClockStep,
     /// No more descriptors for a client or the driver
     Descriptors,
     /// Lost datagrams, all the time
@@ -38,7 +42,7 @@ pub(crate) enum FaultKind {
 
 impl FaultKind {
     /// All faults.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::KillClient,
         Self::KillDriver,
         Self::TakeOverDriver,
@@ -48,6 +52,8 @@ impl FaultKind {
         Self::PauseClient,
         Self::PauseDriver,
         Self::FullDisk,
+        Self::FullMemory,
+        Self::ClockStep,
         Self::Descriptors,
         Self::Loss,
     ];
@@ -64,6 +70,8 @@ impl FaultKind {
             Self::ForgeMetadata => 6,
             Self::PauseDriver => 8,
             Self::FullDisk => 6,
+            Self::FullMemory => 6,
+            Self::ClockStep => 8,
             Self::Descriptors => 12,
             Self::Loss | Self::None => 0,
         }
@@ -81,6 +89,13 @@ pub(crate) enum Length {
     PastReuse,
 }
 
+/// A step of the wall clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClockStep {
+    Forward(Duration),
+    Back(Duration),
+}
+
 /// A fault that is due, still without a victim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blow {
@@ -93,6 +108,8 @@ pub(crate) enum Blow {
     PauseClient(Length, Duration),
     PauseDriver(Duration),
     FullDisk(Duration),
+    FullMemory,
+    ClockStep(ClockStep),
     Descriptors(Duration),
 }
 
@@ -127,6 +144,16 @@ impl Blow {
                 _ => random.between(DRIVER_TIMEOUT, DRIVER_TIMEOUT + millis(1_000)),
             }),
             FaultKind::FullDisk => Self::FullDisk(for_a_while(random)),
+            FaultKind::FullMemory => Self::FullMemory,
+            FaultKind::ClockStep => {
+                let by = random.between(millis(50), millis(3_600_000));
+                let is_forward = random.percent(50);
+                Self::ClockStep(if is_forward {
+                    ClockStep::Forward(by)
+                } else {
+                    ClockStep::Back(by)
+                })
+            }
             FaultKind::Descriptors => Self::Descriptors(for_a_while(random)),
             FaultKind::Loss | FaultKind::None => return None,
         })
@@ -141,7 +168,7 @@ mod tests {
     fn all_kinds_come_and_no_others() {
         for kinds in [&FaultKind::ALL[..], &[FaultKind::KillDriver, FaultKind::Loss]] {
             let mut random = Random::new(3);
-            let mut counts = [0; 10];
+            let mut counts = [0; 12];
             for _ in 0..2_000 {
                 let index = match Blow::choose(kinds, &mut random).expect("a fault") {
                     Blow::KillClient => 0,
@@ -153,7 +180,9 @@ mod tests {
                     Blow::PauseClient(..) => 6,
                     Blow::PauseDriver(_) => 7,
                     Blow::FullDisk(_) => 8,
-                    Blow::Descriptors(_) => 9,
+                    Blow::FullMemory => 9,
+                    Blow::ClockStep(_) => 10,
+                    Blow::Descriptors(_) => 11,
                 };
                 counts[index] += 1;
             }
@@ -202,7 +231,7 @@ mod tests {
     }
 
     impl FaultKind {
-        const ALL_OF_A_MOMENT: [Self; 10] = [
+        const ALL_OF_A_MOMENT: [Self; 12] = [
             Self::KillClient,
             Self::KillDriver,
             Self::TakeOverDriver,
@@ -212,6 +241,8 @@ mod tests {
             Self::PauseClient,
             Self::PauseDriver,
             Self::FullDisk,
+            Self::FullMemory,
+            Self::ClockStep,
             Self::Descriptors,
         ];
     }

@@ -73,6 +73,8 @@ pub(crate) enum Part {
     Subscriber,
     /// Forges the metadata of log buffers of its own
     Forger,
+    /// Takes all memory of the driver's file system with log buffers of its own
+    Hog,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -98,6 +100,9 @@ pub(crate) struct PartOptions {
     /// Let the driver take over the directory of a dead driver, instead of deleting it in any case
     #[arg(long)]
     pub(crate) take_over: bool,
+    /// Let the driver make sparse log buffers, and count what they have yet to take
+    #[arg(long)]
+    pub(crate) sparse: bool,
     /// Let the driver lose datagrams
     #[arg(long)]
     pub(crate) loss: bool,

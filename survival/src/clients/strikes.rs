@@ -7,7 +7,7 @@ use rusteron_benchmarks::command_line::failure::Failure;
 use rustix::process::Signal;
 
 use super::campaign::{Campaign, TICK};
-use crate::clients::faults::{Blow, Length};
+use crate::clients::faults::{Blow, ClockStep, Length};
 use crate::clients::leaks;
 use crate::clients::member::{Member, Pause, Predecessor, Role};
 use crate::clients::settings::{CLIENT_LIVENESS, COUNTER_REUSE};
@@ -82,7 +82,7 @@ impl Campaign<'_> {
             }
             Blow::ForgeMetadata => {
                 if self.forger.is_none() {
-                    self.launch_forger()?;
+                    self.forger = Some(self.launch_client("forger")?);
                     self.report.add("forgers of metadata", 1);
                 }
             }
@@ -111,11 +111,26 @@ impl Campaign<'_> {
                 }
             }
             Blow::FullDisk(while_) => {
-                if self.disk_full_until.is_none() {
+                // Writing to a sparse file ends a process if others have filled the file system.
+                if self.disk_full_until.is_none() && !self.has_sparse_logs {
                     self.disk.fill()?;
                     self.disk_full_until = Some(now + while_);
                     self.report.add("full file systems", 1);
                 }
+            }
+            Blow::FullMemory => {
+                if self.hog.is_none() {
+                    self.hog = Some(self.launch_client("hog")?);
+                    self.report.add("full memories", 1);
+                }
+            }
+            Blow::ClockStep(step) => {
+                let Some(clock) = &mut self.clock else { return Ok(()) };
+                match step {
+                    ClockStep::Forward(by) => clock.step_forward(by),
+                    ClockStep::Back(by) => clock.step_back(by),
+                }
+                self.report.add("clock steps", 1);
             }
             Blow::Descriptors(while_) => {
                 let Some(index) = self.choose(0..self.members.len()) else { return Ok(()) };

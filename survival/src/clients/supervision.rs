@@ -32,7 +32,10 @@ impl Campaign<'_> {
             }
         }
         self.look_at_predecessor(now)?;
-        self.look_at_forger()?;
+        let forger = self.forger.take();
+        self.forger = self.look_at_client(forger)?;
+        let hog = self.hog.take();
+        self.hog = self.look_at_client(hog)?;
         if self.disk_full_until.is_some_and(|until| until <= now) {
             self.disk.empty();
             self.disk_full_until = None;
@@ -110,23 +113,20 @@ impl Campaign<'_> {
         Ok(())
     }
 
-    /// Notices the end of the forger.
-    fn look_at_forger(&mut self) -> Result<(), Failure> {
-        let Some(mut forger) = self.forger.take() else { return Ok(()) };
-        let Some(status) = forger.ended()? else {
-            self.forger = Some(forger);
-            return Ok(());
-        };
-        while let Some(notice) = forger.last_notice() {
+    /// Notices the end of a client whose messages are not checked. Returns the client if it still runs.
+    fn look_at_client(&mut self, client: Option<Process>) -> Result<Option<Process>, Failure> {
+        let Some(mut client) = client else { return Ok(None) };
+        let Some(status) = client.ended()? else { return Ok(Some(client)) };
+        while let Some(notice) = client.last_notice() {
             if let Notice::Refused(text) = notice {
                 self.note("refused", &text);
             }
         }
         if !status.success() {
-            let text = format!("forger: {status}: {}", forger.last_words());
+            let text = format!("forger or hog: {status}: {}", client.last_words());
             self.report.violation("crashed", 1, &text);
         }
-        Ok(())
+        Ok(None)
     }
 
     fn bury(&mut self, index: usize, status: ExitStatus) {

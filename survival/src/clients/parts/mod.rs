@@ -3,6 +3,7 @@
 mod client;
 mod driver;
 mod forger;
+mod hog;
 mod publisher;
 mod subscriber;
 
@@ -37,6 +38,7 @@ pub(crate) fn play(part: Part, options: &PartOptions) -> Result<(), Failure> {
         Part::Publisher => publisher::play(options, &orders),
         Part::Subscriber => subscriber::play(options, &orders),
         Part::Forger => forger::play(options, &orders),
+        Part::Hog => hog::play(options, &orders),
     }
 }
 
