@@ -135,6 +135,15 @@ impl Entries {
         check_checksum(self.file.entry(entry.offset.0))
     }
 
+    /// Returns the kind of the checksum that an entry would have if its recording ended at another position.
+    pub(crate) fn checksum_of_end(&self, entry: &RecordingEntry, end: i64) -> Option<Checksum> {
+        let mut bytes = self.file.entry(entry.offset.0).to_vec();
+        let (stored, stated) = (i32_at(&bytes, CHECKSUM_OFFSET), stated_end(&bytes));
+        Descriptor { stop_position: end, ..entry.descriptor }.write(&mut bytes, None);
+        let is_of = |kind: &Checksum| stored == kind.of(&bytes[ENTRY_HEADER_LENGTH..stated]);
+        [Checksum::Crc32, Checksum::Crc32c].into_iter().find(is_of)
+    }
+
     /// Takes the checksum of an entry away, which then stands for itself.
     pub(crate) fn clear_checksum(&mut self, offset: EntryOffset) -> Result<(), CatalogError> {
         self.file.overwrite(offset.0 + CHECKSUM_OFFSET, &[0; 4])
@@ -160,14 +169,12 @@ impl Entries {
     ) -> Result<(), CatalogError> {
         let mut bytes = self.file.entry(offset.0).to_vec();
         let entry = RecordingEntry::new(offset.0, &bytes);
-        let mut ended = bytes.clone();
-        Descriptor { stop_position: position, ..entry.descriptor }.write(&mut ended, None);
-        let end = stated_end(&ended);
         let is_right = |&checksum: &Checksum| {
             let (stored, computed) = self.checksums(&entry, checksum);
-            stored == computed || stored == checksum.of(&ended[ENTRY_HEADER_LENGTH..end])
+            stored == computed
         };
         let checksum = [Checksum::Crc32, Checksum::Crc32c].into_iter().find(is_right);
+        let checksum = checksum.or_else(|| self.checksum_of_end(&entry, position));
         let descriptor =
             Descriptor { stop_position: position, stop_timestamp: now_ms, ..entry.descriptor };
         descriptor.write(&mut bytes, checksum);

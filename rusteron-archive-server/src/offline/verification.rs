@@ -113,7 +113,8 @@ impl Verification {
         let geometry = entry.descriptor.geometry();
         let bases = files.bases(entry.recording_id);
         // A truncation at the end of a segment leaves no file behind it, and an empty recording needs none.
-        let needed = entry.stop_position.filter(|&stop| stop > entry.start_position);
+        let believed = believed_stop(files, entry, options.checksum);
+        let needed = believed.filter(|&stop| stop > entry.start_position);
         if let (Some(stop), Some(&last)) = (needed, bases.last()) {
             let end = last.saturating_add(i64::from(geometry.segment_length) - 1);
             if stop - 1 > end {
@@ -123,7 +124,7 @@ impl Verification {
             }
         }
         self.segment_names(&geometry, bases);
-        self.segments(files, entry, &geometry, options);
+        self.segments(files, entry, &geometry, believed, options);
         let wrong_checksum = files.entries.check_checksum(entry).err();
         if let Some(wrong) = wrong_checksum.filter(|_| self.findings.is_empty()) {
             self.find(None, None, format!("not the entry of its checksum: {wrong}"), false);
@@ -159,6 +160,7 @@ impl Verification {
         files: &ArchiveFiles,
         entry: &RecordingEntry,
         geometry: &Geometry,
+        believed_stop: Option<i64>,
         options: &VerifyOptions,
     ) {
         let (storage, bases) = (&*files.storage, files.bases(entry.recording_id));
@@ -167,7 +169,7 @@ impl Verification {
         let evidence = Evidence {
             checksum: options.checksum,
             // An archive that stops a recording in order writes its end into the catalog.
-            position: self.stop_position.or(killed),
+            position: believed_stop.or(killed),
             is_original: files.is_original,
         };
         let found = match scan::find_end(storage, geometry, highest, evidence) {
@@ -276,4 +278,21 @@ impl Verification {
     ) {
         self.findings.push(Finding { file, position, text, invalidates });
     }
+}
+
+/// Returns the stop position of the catalog, unless the entry's checksum says that the recording ends where its frames do.
+fn believed_stop(
+    files: &ArchiveFiles,
+    entry: &RecordingEntry,
+    checksum: Option<Checksum>,
+) -> Option<i64> {
+    if files.entries.check_checksum(entry).is_ok() {
+        return entry.stop_position;
+    }
+    let evidence = Evidence { checksum, position: None, is_original: false };
+    let highest = files.bases(entry.recording_id).last().copied();
+    let geometry = entry.descriptor.geometry();
+    let found = scan::find_end(&*files.storage, &geometry, highest, evidence);
+    let is_end = |found: &Found| files.entries.checksum_of_end(entry, found.end).is_some();
+    if found.as_ref().is_ok_and(is_end) { None } else { entry.stop_position }
 }

@@ -115,6 +115,8 @@ fn damage(dir: &Path) {
     set(dir, 4, START_POSITION, &33_i64.to_le_bytes());
     set(dir, 5, STOP_POSITION, &(-1_i64).to_le_bytes());
     set(dir, 6, STOP_POSITION, &(4 * SEGMENT as i64).to_le_bytes());
+    // Java's tool does not ask the checksum where the recording ends.
+    set(dir, 6, CHECKSUM as u64, &[0; 4]);
     fs::remove_file(dir.join(last(7))).expect("a segment");
     set(dir, 8, STATE, &[0]);
     set(dir, 9, STATE, &[2]);
@@ -254,24 +256,27 @@ fn stop_position_that_a_checksum_contradicts_is_found_again() {
     let (_fixture, dir) = recordings(1);
     let offset = entry(dir.path(), 0) as usize + STOP_POSITION as usize;
     let before = read(dir.path(), CATALOG);
-    let mut flipped = before[offset..][..8].to_vec();
-    flipped[0] ^= 0x20;
-    set(dir.path(), 0, STOP_POSITION, &flipped);
-    let mut options = VerifyOptions::default();
-    let mut editor = ArchiveEditor::open(dir.path()).expect("the files");
-    let recording = editor.files().recording(0).expect("it").clone();
-    let verified = editor.files().verify(&recording, &options);
-    let [finding] = &verified.findings[..] else { panic!("{verified:?}") };
-    assert!(finding.to_string().contains("but frames end at"), "{finding}");
-    editor.repair(&verified).expect("a repair");
-    assert_eq!(read(dir.path(), CATALOG)[offset..][..8], before[offset..][..8]);
-    options.checksum = Some(Checksum::Crc32);
-    let recording = editor.files().recording(0).expect("it").clone();
-    let verified = editor.files().verify(&recording, &options);
-    assert!(verified.findings.is_empty(), "{verified:?}");
+    let stop = i64::from_le_bytes(*before[offset..].first_chunk().expect("a position"));
+    // Before the end, behind it in the last segment, and behind all segments.
+    let flips = [stop ^ 0x10000, stop ^ 0x20, stop ^ 0x40_0000].map(i64::to_le_bytes);
+    for flipped in flips {
+        set(dir.path(), 0, STOP_POSITION, &flipped);
+        let mut editor = ArchiveEditor::open(dir.path()).expect("the files");
+        let verify = |editor: &ArchiveEditor, checksum| {
+            let mut options = VerifyOptions::default();
+            options.checksum = checksum;
+            editor.files().verify(editor.files().recording(0).expect("it"), &options)
+        };
+        let verified = verify(&editor, None);
+        let [finding] = &verified.findings[..] else { panic!("{verified:?}") };
+        assert!(finding.to_string().contains("but frames end at"), "{finding}");
+        editor.repair(&verified).expect("a repair");
+        assert_eq!(read(dir.path(), CATALOG)[offset..][..8], before[offset..][..8]);
+        let verified = verify(&editor, Some(Checksum::Crc32));
+        assert!(verified.findings.is_empty(), "{verified:?}");
+    }
     // An operator can also believe it.
-    set(dir.path(), 0, STOP_POSITION, &flipped);
-    drop(editor);
+    set(dir.path(), 0, STOP_POSITION, &flips[0]);
     let mut editor = ArchiveEditor::open(dir.path()).expect("the files");
     assert!(editor.mark_valid(0).expect("an edit"));
     assert!(!editor.mark_valid(0).expect("no edit"));
