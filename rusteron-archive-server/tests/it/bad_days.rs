@@ -281,7 +281,7 @@ fn missing_rights_name_the_owner() {
         assert_contains(&line, &[&path, "ermission denied", &owned, &mode, "run the archive as"]);
     };
     // A directory in which nothing can be made.
-    check(&mark_file, &dir, 0o555);
+    check(&dir.join("archive.lock"), &dir, 0o555);
     // Another user's files in it.
     set_mode(&dir, 0o777);
     fs::write(&mark_file, [0; 100]).expect("written");
@@ -305,7 +305,7 @@ fn read_only_file_system_is_refused() {
         Command::new("mount").args(["-o", "remount,ro"]).arg(disk.path()).status().expect("mount");
     assert!(remounted.success());
     let line = refused(program(), 73);
-    let path = mark_file(disk.path()).display().to_string();
+    let path = disk.path().join("archive.lock").display().to_string();
     assert_contains(&line, &[&path, "Read-only file system", "an archive writes to"]);
     assert_eq!(fs::read(mark_file(disk.path())).expect("a file"), before);
 }
