@@ -40,7 +40,13 @@ const CLIENT: &[Guard] = &[
 const DRIVER: &[Guard] = &[
     (
         "aeron_driver.c",
-        &["aeron_alloc", "aeron_driver_conductor_do_work", "aeron_driver_conductor_on_close"],
+        &[
+            "aeron_alloc",
+            "aeron_driver_conductor_do_work",
+            "aeron_driver_conductor_on_close",
+            "aeron_error_log_exists",
+            "aeron_map_existing_file",
+        ],
     ),
     ("aeron_congestion_control.c", &["aeron_parse_duration_ns"]),
     (

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rusteron_client::{Aeron, ErrorKind, Publication};
-use rusteron_media_driver::MediaDriver;
-use rusteron_test_support::{await_that, connect, driver_context_in};
+use rusteron_media_driver::{DirAccess, MediaDriver};
+use rusteron_test_support::{ForgedCnc, await_that, connect, driver_context_in};
 
 const CHANNEL: &str = "aeron:ipc?term-length=64k";
 
@@ -131,4 +131,32 @@ fn lost_directory_is_reported_once() {
     driver.signal("TERM");
     assert!(driver.wait().success());
     assert_eq!(errors().lines().count(), 1, "{}", errors());
+}
+
+/// The file is beside the directory, where other users may have placed a file or a link under its name.
+#[cfg(unix)]
+#[test]
+fn former_errors_are_saved_for_the_user_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let mut context = driver_context_in(&dir);
+    context.set_dir_access(DirAccess::Umask).expect("a setting");
+    let driver = MediaDriver::launch(context).expect("a driver");
+    ForgedCnc::open(&dir).command_record(32, 1, &[0xff; 24]);
+    await_that("the error", || !driver.cnc_file().expect("the CnC file").errors().is_empty());
+    driver.close().expect("no error");
+
+    let mut context = driver_context_in(&dir);
+    context.set_dir_access(DirAccess::Umask).expect("a setting");
+    let driver = MediaDriver::launch(context).expect("a driver");
+    let mut names = fs::read_dir(home.path()).expect("a directory").flatten();
+    let saved = names.find(|it| it.file_name().to_string_lossy().ends_with("-error.log"));
+    let saved = saved.expect("the saved errors").path();
+    let text = fs::read_to_string(&saved).expect("a text");
+    assert!(text.contains("too short") && text.contains("1 distinct errors"), "{text}");
+    let mode = fs::metadata(&saved).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    driver.close().expect("no error");
 }

@@ -4,6 +4,8 @@
 #endif
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #if !defined(_MSC_VER)
@@ -17,8 +19,11 @@
 #include "aeron_alloc.h"
 #include "aeron_cnc_file_descriptor.h"
 #include "aeron_driver_context.h"
+#include "concurrent/aeron_distinct_error_log.h"
+#include "util/aeron_clock.h"
 #include "util/aeron_error.h"
 #include "util/aeron_fileutil.h"
+#include "util/aeron_strutil.h"
 
 #include "rusteron_driver_home.h"
 #include "rusteron_driver_shim.h"
@@ -488,3 +493,98 @@ void rusteron_driver_context_apply_storage_checks(aeron_driver_context_t *contex
     /* Aeron chooses the function by the environment, and forgets it in the setter of the checks. */
     context->usable_fs_space_func = count_sparse ? rusteron_unclaimed_fs_space : aeron_usable_fs_space;
 }
+
+#if defined(_MSC_VER)
+
+int rusteron_map_existing_file(aeron_mapped_file_t *mapped_file, const char *path)
+{
+    return aeron_map_existing_file(mapped_file, path);
+}
+
+bool rusteron_error_log_exists(const uint8_t *buffer, size_t buffer_size)
+{
+    return aeron_error_log_exists(buffer, buffer_size);
+}
+
+#else
+
+/* The CnC file that a launch in this thread has found in its directory. */
+static _Thread_local char rusteron_former_cnc[AERON_MAX_PATH];
+
+int rusteron_map_existing_file(aeron_mapped_file_t *mapped_file, const char *path)
+{
+    snprintf(rusteron_former_cnc, sizeof(rusteron_former_cnc), "%s", path);
+    return aeron_map_existing_file(mapped_file, path);
+}
+
+static void rusteron_save_error(
+    int32_t observation_count,
+    int64_t first_observation_timestamp,
+    int64_t last_observation_timestamp,
+    const char *error,
+    size_t error_length,
+    void *clientd)
+{
+    char first[AERON_FORMAT_DATE_MAX_LENGTH];
+    char last[AERON_FORMAT_DATE_MAX_LENGTH];
+    aeron_format_date(first, sizeof(first) - 1, first_observation_timestamp);
+    aeron_format_date(last, sizeof(last) - 1, last_observation_timestamp);
+    fprintf(
+        (FILE *)clientd,
+        "***\n%" PRId32 " observations from %s to %s for:\n %.*s\n",
+        observation_count,
+        first,
+        last,
+        (int)error_length,
+        error);
+}
+
+/*
+ * A launch saves the errors of the driver before beside the directory, often in /dev/shm, where every user can make
+ * files and links. Aeron opens the name, which others can foresee, and writes to what is there. This makes a file for
+ * its user alone, or prints the errors. Returns false, so that Aeron saves nothing.
+ */
+bool rusteron_error_log_exists(const uint8_t *buffer, size_t buffer_size)
+{
+    if (!aeron_error_log_exists(buffer, buffer_size))
+    {
+        return false;
+    }
+
+    char date[AERON_FORMAT_DATE_MAX_LENGTH];
+    char path[AERON_MAX_PATH + sizeof(date) + sizeof("--error.log")];
+    char *name = strrchr(rusteron_former_cnc, '/');
+    if (NULL != name)
+    {
+        *name = '\0';
+    }
+    aeron_format_date(date, sizeof(date) - 1, aeron_epoch_clock());
+    for (char *colon = date; NULL != (colon = strchr(colon, ':'));)
+    {
+        *colon = '-';
+    }
+    snprintf(path, sizeof(path), "%s-%s-error.log", rusteron_former_cnc, date);
+
+    /* With O_EXCL, a link is not followed either. */
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (NULL == file)
+    {
+        fprintf(stderr, "ERROR: Failed to save existing errors to: %s: %s\n", path, strerror(errno));
+        if (fd >= 0)
+        {
+            close(fd);
+        }
+    }
+    FILE *out = NULL == file ? stderr : file;
+    const size_t errors = aeron_error_log_read(buffer, buffer_size, rusteron_save_error, out, 0);
+    fprintf(out, "\n%zu distinct errors observed.\n", errors);
+    if (NULL != file)
+    {
+        fclose(file);
+        fprintf(stderr, "WARNING: Existing errors saved to: %s\n", path);
+    }
+    return false;
+}
+
+#endif
