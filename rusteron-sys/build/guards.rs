@@ -141,11 +141,15 @@ pub(crate) fn guards(
     Ok(guards)
 }
 
-/// Returns the paths of files in the directory of their part. Fails for a file without one of its calls.
+/// Returns the paths of files in the directory of their part. Fails for a file without one of its calls, and for one with
+/// two rows, which would be compiled twice.
 fn checked(dir: &Path, part: &[Guard]) -> Result<Vec<(PathBuf, &'static [&'static str])>, String> {
-    let mut guards = Vec::new();
+    let mut guards: Vec<(PathBuf, &'static [&'static str])> = Vec::new();
     for (file, calls) in part {
         let path = dir.join(file);
+        if guards.iter().any(|(other, _)| *other == path) {
+            return Err(format!("{}: two rows of guards; put the calls into one", path.display()));
+        }
         let text = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         let text = String::from_utf8_lossy(&text);
         if let Some(call) = calls.iter().find(|call| !text.contains(&format!("{call}("))) {
@@ -159,4 +163,20 @@ fn checked(dir: &Path, part: &[Guard]) -> Result<Vec<(PathBuf, &'static [&'stati
 /// Returns the name of the shim's function that replaces a call.
 pub(crate) fn guarded(call: &str) -> String {
     format!("rusteron_{}", call.strip_prefix("aeron_").unwrap_or(call))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_with_two_rows_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        fs::write(dir.path().join("one.c"), "call(); other();").expect("a file");
+        let both = checked(dir.path(), &[("one.c", &["call", "other"])]).expect("one row");
+        assert_eq!(both, [(dir.path().join("one.c"), &["call", "other"][..])]);
+        let refused = checked(dir.path(), &[("one.c", &["call"]), ("one.c", &["other"])]);
+        let error = refused.expect_err("two rows");
+        assert!(error.ends_with("one.c: two rows of guards; put the calls into one"), "{error}");
+    }
 }

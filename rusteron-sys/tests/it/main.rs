@@ -2,10 +2,16 @@
 
 mod bindings_drift;
 mod cmake_parity;
+#[allow(dead_code, reason = "the build script uses the rest")]
+#[path = "../../build/guards.rs"]
+mod guards;
 #[cfg(unix)]
 mod hardening;
 mod linking;
 mod scanners;
+#[allow(dead_code, reason = "the build script uses the rest")]
+#[path = "../../build/source.rs"]
+mod source;
 mod source_lookup;
 
 /// Prints why a test did nothing. Where the tools are expected to be installed,

@@ -1,17 +1,13 @@
 //! The places where the build script looks for the Aeron sources, and its error when they are not
 //! there.
 
-#[allow(dead_code, reason = "the build script uses the rest")]
-#[path = "../../build/source.rs"]
-mod source;
-
 use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use source::{Features, Lookup, Sources};
+use crate::source::{self, Features, Lookup, Sources};
 
 const VERSION: &str = "1.54.0";
 
