@@ -146,6 +146,16 @@ pub fn flag(text: &str) -> Option<bool> {
     }
 }
 
+/// Returns whether a duration is so short that its unit was probably forgotten.
+pub(crate) fn has_no_unit(text: &str) -> bool {
+    const SHORTEST: u64 = 100_000;
+    text.parse().is_ok_and(|nanos: u64| (1..SHORTEST).contains(&nanos))
+}
+
+/// What a warning says of such a duration.
+pub(crate) const NO_UNIT: &str =
+    "nanoseconds, because it has no unit; write s, ms or us for others";
+
 /// Reads an integer as C does: decimal, hexadecimal or octal.
 pub fn number<T: TryFrom<i128>>(text: &str) -> Option<T> {
     integer(text)?.try_into().ok()
@@ -239,7 +249,8 @@ pub fn check<C>(settings: &[Setting<C>], name: &str, text: &str) -> Result<(), S
     checked.map_err(|valid| format!("{name}={}: {valid}", text.escape_debug()))
 }
 
-/// Sets the settings whose variables have values. An empty value counts as absent.
+/// Sets the settings whose variables have values. An empty value counts as absent. Logs a warning for a duration whose
+/// unit was probably forgotten.
 ///
 /// # Errors
 /// The variable, the value and the permitted values of each variable that is wrong.
@@ -252,9 +263,11 @@ pub fn read_variables<C>(
     for setting in settings.iter().filter(|setting| !setting.variable.is_empty()) {
         let value = variable(setting.variable).filter(|value| !value.is_empty());
         let Some(value) = value else { continue };
+        let text = value.to_string_lossy();
         if let Err(valid) = setting.read(context, &value) {
-            let value = value.to_string_lossy();
-            problems.push(format!("{}={}: {valid}", setting.variable, value.escape_debug()));
+            problems.push(format!("{}={}: {valid}", setting.variable, text.escape_debug()));
+        } else if matches!(setting.format, Format::Duration(_)) && has_no_unit(&text) {
+            log::warn!("{}={text}: {NO_UNIT}", setting.variable);
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
@@ -355,6 +368,16 @@ mod tests {
         assert_eq!(duration_text(Duration::from_millis(5)), "5ms");
         assert!(format.check(&duration_text(Duration::from_nanos(i64::MAX as u64))).is_ok());
         assert!(format.check(&duration_text(Duration::MAX)).is_err());
+    }
+
+    #[test]
+    fn durations_without_unit_are_found() {
+        for text in ["1", "5", "99999"] {
+            assert!(has_no_unit(text), "{text}");
+        }
+        for text in ["", "0", "100000", "5ns", "5us", "5s", "-1"] {
+            assert!(!has_no_unit(text), "{text}");
+        }
     }
 
     #[derive(Debug, Default)]

@@ -250,6 +250,20 @@ mod tests {
     }
 
     #[test]
+    fn variable_without_unit_is_warned_of() {
+        let logged = |value: &str| {
+            rusteron_test_support::logged_with("AERON_CLUSTER_MESSAGE_TIMEOUT=", || {
+                let timeout =
+                    |name: &str| (name == "AERON_CLUSTER_MESSAGE_TIMEOUT").then(|| value.into());
+                ClusterContext::from_variables(timeout).unwrap();
+            })
+        };
+        assert!(logged("5s").is_empty());
+        let warnings = logged("5");
+        assert!(warnings.len() == 1 && warnings[0].contains("=5: nanoseconds"), "{warnings:?}");
+    }
+
+    #[test]
     fn faulty_variables_are_named() {
         for (name, value) in [
             ("AERON_CLUSTER_INGRESS_STREAM_ID", "x"),

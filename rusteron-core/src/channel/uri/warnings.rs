@@ -17,6 +17,7 @@ use crate::channel::uri::check::has_several_receivers;
 use crate::channel::uri::value::{ControlMode, Media};
 use crate::channel::uri::{ChannelUri, ChannelUse, Parameter};
 use crate::nearest::nearest;
+use crate::settings::{NO_UNIT, has_no_unit};
 
 /// Logs one warning with all that the driver ignores, if there is something. The channel has passed
 /// the checks.
@@ -48,9 +49,8 @@ fn ignored(channel_use: ChannelUse, uri: &ChannelUri) -> impl Iterator<Item = St
     })
 }
 
-/// Returns whether a duration is so short that its unit was probably forgotten.
-fn has_no_unit(parameter: Parameter, text: &str) -> bool {
-    const SHORTEST: u64 = 100_000;
+/// Returns whether the parameter is a duration.
+fn is_duration(parameter: Parameter) -> bool {
     matches!(
         parameter,
         Parameter::Linger
@@ -58,7 +58,7 @@ fn has_no_unit(parameter: Parameter, text: &str) -> bool {
             | Parameter::UntetheredWindowLimitTimeout
             | Parameter::UntetheredLingerTimeout
             | Parameter::UntetheredRestingTimeout
-    ) && text.parse().is_ok_and(|nanos: u64| (1..SHORTEST).contains(&nanos))
+    )
 }
 
 /// Returns the reason why the driver ignores the value of a parameter that Aeron knows.
@@ -69,8 +69,8 @@ fn reason(
     text: &str,
 ) -> Option<&'static str> {
     use Parameter as P;
-    if has_no_unit(parameter, text) {
-        return Some("nanoseconds, because it has no unit; write s, ms or us for others");
+    if is_duration(parameter) && has_no_unit(text) {
+        return Some(NO_UNIT);
     }
     if uri.media() == Media::Ipc {
         return match parameter {
