@@ -345,7 +345,8 @@ impl Network {
     }
 
     fn start_replay(&mut self, start: StartReplay) {
-        let publication = Adding::publication(start.channel.clone(), start.stream_id);
+        let channel = self.responses.with_shared_control(&start.channel);
+        let publication = Adding::publication(channel, start.stream_id);
         self.adding_replays.push((Box::new(start), publication));
     }
 

@@ -24,6 +24,8 @@ enum Session {
 #[derive(Debug)]
 struct AddedSession {
     publication: ExclusivePublication,
+    /// The client's channel, and the one with addresses in place of names.
+    channels: [String; 2],
     /// Says to other processes that the session exists.
     _counter: Counter,
 }
@@ -32,7 +34,8 @@ struct AddedSession {
 struct AddingSession {
     names: Names,
     stream_id: i32,
-    /// Once the names are resolved.
+    /// The channel with addresses, once the names are resolved.
+    channel: String,
     adding_publication: Option<Adding<ExclusivePublication>>,
     publication: Option<ExclusivePublication>,
     adding_counter: Adding<Counter>,
@@ -51,6 +54,7 @@ impl Responses {
         let adding = AddingSession {
             names,
             stream_id,
+            channel: String::new(),
             adding_publication: None,
             publication: None,
             adding_counter,
@@ -73,7 +77,8 @@ impl Responses {
                 Ok(Some((publication, counter))) => {
                     counter.set_reference_id(publication.registration_id());
                     counter.set_release(id);
-                    let added = AddedSession { publication, _counter: counter };
+                    let channels = [&adding.names.channel, &adding.channel].map(String::clone);
+                    let added = AddedSession { publication, channels, _counter: counter };
                     *session = Session::Added(Box::new(added));
                     on_added(id, Ok(()));
                 }
@@ -86,6 +91,20 @@ impl Responses {
         for id in failed {
             self.sessions.remove(&id);
         }
+    }
+
+    /// Returns the channel of a replay, with the control address that a session's responses leave from, if it names that.
+    /// The media driver lets publications share a control address only if both spell it alike.
+    pub(crate) fn with_shared_control(&self, channel: &str) -> String {
+        let Some((medium, parameters)) = channel.split_once('?') else { return channel.to_owned() };
+        let parameters = parameters.split('|').map(|parameter| {
+            let shared = self.sessions.values().find_map(|session| match session {
+                Session::Added(added) => added.control_address(parameter),
+                Session::Adding(_) => None,
+            });
+            shared.unwrap_or(parameter)
+        });
+        format!("{medium}?{}", parameters.collect::<Vec<_>>().join("|"))
     }
 
     /// Returns whether anything is being added.
@@ -120,6 +139,21 @@ impl Responses {
     }
 }
 
+impl AddedSession {
+    /// Returns a parameter `control` of the client's channel, with its address.
+    fn control_address(&self, parameter: &str) -> Option<&str> {
+        fn parameters(channel: &str) -> impl Iterator<Item = &str> {
+            channel.split_once('?').map_or("", |(_, parameters)| parameters).split('|')
+        }
+        if !parameter.starts_with("control=") {
+            return None;
+        }
+        let [named, with_addresses] = &self.channels;
+        let mut pairs = parameters(named).zip(parameters(with_addresses));
+        pairs.find(|(named, _)| *named == parameter).map(|(_, address)| address)
+    }
+}
+
 impl AddingSession {
     /// Returns both once both are there.
     fn poll(
@@ -130,9 +164,10 @@ impl AddingSession {
         let text = |error: Error| error.to_string();
         match &mut self.adding_publication {
             None => {
-                let channel = self.names.poll(lookups)?;
-                self.adding_publication =
-                    channel.map(|channel| Adding::publication(channel, self.stream_id));
+                if let Some(channel) = self.names.poll(lookups)? {
+                    self.channel.clone_from(&channel);
+                    self.adding_publication = Some(Adding::publication(channel, self.stream_id));
+                }
             }
             Some(adding) if self.publication.is_none() => {
                 self.publication = adding.poll(aeron).map_err(text)?;
