@@ -230,7 +230,7 @@ fn pipe_is_refused_at_once() {
     let refused = within_deadline(move || activate_in(&home, &home).map(drop));
     let error = refused.expect_err("a pipe");
     assert_eq!(error.kind(), ClusterErrorKind::Io(ErrorKind::InvalidInput));
-    let text = format!("{}: not a regular file", path.display());
+    let text = format!("{}: a pipe is not a regular file", path.display());
     assert!(error.message().ends_with(&text), "{error}");
 }
 

@@ -298,7 +298,7 @@ fn pipes_for_a_log_are_refused_at_once() {
     let home = dir.path().to_owned();
     let error = within_deadline(move || RecordedLog::open(&home, &home)).expect_err("a pipe");
     assert_eq!(error.kind(), ClusterErrorKind::Io(ErrorKind::InvalidInput));
-    assert!(error.message().ends_with("recording.log: not a regular file"), "{error}");
+    assert!(error.message().ends_with("recording.log: a pipe is not a regular file"), "{error}");
 }
 
 /// Ends a thread.
