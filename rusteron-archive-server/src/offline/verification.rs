@@ -44,6 +44,9 @@ pub struct Verification {
     pub stop_position: Option<i64>,
     /// The position at which the frames of the last segment end, unless the entry is wrong.
     pub end_position: Option<i64>,
+    /// Whether the catalog or the mark file of this directory tells the end. If not, a copy may lack frames that were
+    /// recorded after the last one.
+    pub is_end_known: bool,
     /// All that is wrong. The recording is as it should be if this is empty.
     pub findings: Vec<Finding>,
     /// The end of the last segment.
@@ -89,6 +92,7 @@ impl Verification {
             start_position: entry.start_position,
             stop_position: entry.stop_position,
             end_position: None,
+            is_end_known: true,
             findings: Vec::new(),
             found: None,
             entry: entry.offset,
@@ -214,19 +218,12 @@ impl Verification {
             }
         }
         let end = found.end;
-        match self.stop_position {
-            Some(stop) if stop != end && self.findings.is_empty() => {
-                let text = format!("stop position {stop}, but frames end at {end}");
-                self.find(None, None, text, false);
-            }
-            None if !files.is_original && killed.is_none() && end > self.start_position => {
-                let text = format!(
-                    "neither the catalog nor a mark file of this directory tells the end; frames end at {end}"
-                );
-                self.find(None, None, text, false);
-            }
-            _ => {}
+        let is_other_end = |stop: &i64| *stop != end && self.findings.is_empty();
+        if let Some(stop) = self.stop_position.filter(is_other_end) {
+            let text = format!("stop position {stop}, but frames end at {end}");
+            self.find(None, None, text, false);
         }
+        self.is_end_known = self.stop_position.or(killed).is_some() || files.is_original;
     }
 
     fn segment(

@@ -32,6 +32,8 @@ struct VerifiedRecording {
     stop_position: Option<Position>,
     /// Where the frames of the last segment end.
     end_position: Option<Position>,
+    /// Whether the catalog or a mark file confirms that.
+    is_end_known: bool,
     findings: Vec<Problem>,
     /// `None` without `--repair`.
     repair: Option<Repaired>,
@@ -125,6 +127,7 @@ impl VerifiedRecording {
             start_position: verification.start_position,
             stop_position: verification.stop_position,
             end_position: verification.end_position,
+            is_end_known: verification.is_end_known,
             findings: verification.findings.into_iter().map(problem).collect(),
             repair: repair.map(repaired),
         }
@@ -134,7 +137,15 @@ impl VerifiedRecording {
         let mut lines: Vec<_> = self.findings.iter().map(|it| text::printable(&it.line)).collect();
         if lines.is_empty() {
             let end = self.end_position.filter(|_| self.stop_position.is_none());
-            let active = end.map(|end| format!("no stop position, frames end at {end}"));
+            let active = end.map(|end| {
+                let doubt = match self.is_end_known {
+                    true => "",
+                    false => {
+                        "; neither the catalog nor a mark file tells whether more was recorded"
+                    }
+                };
+                format!("no stop position, frames end at {end}{doubt}")
+            });
             lines.push(if self.state == recordings::state(Some(RecordingState::Deleted)) {
                 "deleted".to_owned()
             } else {
