@@ -379,8 +379,9 @@ impl Conductor {
                     let requester = Requester { session, correlation_id: request.correlation_id };
                     self.execute(requester, &request.command, now, out);
                 }
-                // Of a client that closes its session, and has not waited for the answers.
-                _ => control.end(End::Closed),
+                // The client has closed its session, and has not waited for the answers.
+                Ok(_) => control.end(End::Closed),
+                Err(_) => control.end(End::RequestImageGone),
             }
         }
     }
@@ -400,7 +401,7 @@ impl Conductor {
     /// The requests of a client can come no more.
     pub(crate) fn on_request_image_unavailable(&mut self, image: ImageId) {
         for session in self.sessions.on_image(image) {
-            session.end(End::RequestImageGone);
+            session.on_request_image_unavailable();
         }
     }
 

@@ -183,6 +183,15 @@ impl ControlSession {
         if self.is_deferring { self.defer(request.to_vec()) } else { self.end(End::Closed) }
     }
 
+    /// Ends the session of a client that is gone, once its requests are carried out: among those that wait may be the one
+    /// that stops a recording.
+    pub(crate) fn on_request_image_unavailable(&mut self) {
+        // No request is empty, so that decoding this one fails.
+        if !self.is_deferring || !self.deferred.push(Vec::new()) {
+            self.end(End::RequestImageGone);
+        }
+    }
+
     /// Keeps a request until the one before it is answered.
     pub(crate) fn defer(&mut self, request: Vec<u8>) {
         if !self.deferred.push(request) {

@@ -95,15 +95,22 @@ fn close_waits_for_the_requests_before() {
 }
 
 #[test]
-fn requests_that_wait_end_with_their_client() {
+fn requests_of_a_gone_client_are_carried_out() {
     let mut harness = Harness::connected();
     harness.start(3, IPC, false);
-    harness.start(4, "aeron:ipc?session-id=1", false);
+    harness.send(stop(4));
     harness.clear();
     // In the same turn as the driver's answer.
     harness.conductor.on_request_image_unavailable(IMAGE);
-    harness.register();
-    assert!(harness.orders().is_empty());
+    let subscription = harness.register();
+    harness.tick();
+    assert_eq!(
+        harness.orders(),
+        [
+            format!("close subscription {subscription}"),
+            format!("close session {FIRST_SESSION} image={IMAGE}"),
+        ]
+    );
 }
 
 #[test]
