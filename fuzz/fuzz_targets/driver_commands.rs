@@ -1,7 +1,8 @@
-//! Commands that any process in the driver's directory can write, with texts of every length that an array of C has.
+//! Commands that any process in the driver's directory can write, with texts of every length that
+//! an array of C has.
 //!
-//! An input is a list of commands and of turns of the driver. The target plays a client in any language: nothing checks a
-//! command before the driver reads it.
+//! An input is a list of commands and of turns of the driver. The target plays a client in any
+//! language: nothing checks a command before the driver reads it.
 
 #![no_main]
 
@@ -23,7 +24,8 @@ const TYPES: [i32; 18] =
 /// Lengths of C's arrays for labels, keys, hosts, reasons, channels and errors.
 const LENGTHS: [usize; 14] = [0, 7, 16, 64, 112, 380, 384, 512, 1000, 1003, 1016, 1023, 4095, 8192];
 
-/// What comes before the text that fills an array. All addresses are numbers, so that nothing looks a name up.
+/// What comes before the text that fills an array. All addresses are numbers, so that nothing looks
+/// a name up.
 const BEGINNINGS: [&str; 14] = [
     "",
     "aeron:ipc?term-length=64k|alias=",

@@ -59,8 +59,8 @@ const ORDER: [&str; 30] = [
     "response-correlation-id",
 ];
 
-/// Parameters of the response channels of control sessions. A client's channel can set another MTU, shorter terms, and a
-/// sparse log buffer.
+/// Parameters of the response channels of control sessions. A client's channel can set another MTU,
+/// shorter terms, and a sparse log buffer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResponseDefaults {
     /// In bytes.
@@ -205,8 +205,8 @@ impl<'a> Channel<'a> {
         format!("{stream_id}:{}{separator}{}", self.media, parameters.join("|"))
     }
 
-    /// Returns the channel of a control session's responses. Its client need not be known yet, so its log buffer is not
-    /// larger than the server's setting, and sparse if that is.
+    /// Returns the channel of a control session's responses. Its client need not be known yet, so
+    /// its log buffer is not larger than the server's setting, and sparse if that is.
     pub(crate) fn response(
         &self,
         defaults: ResponseDefaults,

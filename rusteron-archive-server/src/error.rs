@@ -86,14 +86,16 @@ impl ServerError {
         Self::io(path.display(), error).with_advice(path)
     }
 
-    /// Puts a directory before a text that begins with the name of a file in it, and says what helps.
+    /// Puts a directory before a text that begins with the name of a file in it, and says what
+    /// helps.
     pub(crate) fn in_dir(self, dir: &Path) -> Self {
         let name = self.message().split(':').next().unwrap_or_default();
         let file = dir.join(name);
         Self::new(self.kind(), dir.join(self.message()).display().to_string()).with_advice(&file)
     }
 
-    /// Adds what helps if the operating system has refused access to a file or a directory, or space for it.
+    /// Adds what helps if the operating system has refused access to a file or a directory, or
+    /// space for it.
     pub(crate) fn with_advice(self, path: &Path) -> Self {
         let advice = match self.kind() {
             ServerErrorKind::Io(io::ErrorKind::PermissionDenied) => denied(path),

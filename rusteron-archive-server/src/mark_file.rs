@@ -209,7 +209,8 @@ impl MarkFile {
         &self.killed.positions
     }
 
-    /// Returns whether the former archive wrote to this directory, and not to one of which it is a copy.
+    /// Returns whether the former archive wrote to this directory, and not to one of which it is a
+    /// copy.
     pub(crate) fn was_original(&self) -> bool {
         self.killed.is_original
     }
@@ -234,7 +235,8 @@ impl MarkFile {
         }
     }
 
-    /// Forgets these positions, except for those of recordings whose ends the catalog does not have.
+    /// Forgets these positions, except for those of recordings whose ends the catalog does not
+    /// have.
     pub(crate) fn forget_killed_positions(&self, is_needed: impl Fn(i64) -> bool) {
         if self.has_notes {
             positions::forget(self, is_needed);
@@ -339,7 +341,8 @@ fn create(
         return Ok(None);
     };
     let bytes = encode(header, locks);
-    // A file that is cut short stays: removing it would leave an archive that has opened it meanwhile without a guard.
+    // A file that is cut short stays: removing it would leave an archive that has opened it
+    // meanwhile without a guard.
     mark_file::write_whole(&mut file, &bytes, length).map_err(failed).map(Some)
 }
 

@@ -29,9 +29,9 @@ use crate::network::{AgentOnThread, ConductorAgent, Started, start};
 /// [`Invoker`](ArchiveThreadingMode::Invoker) the server has no thread, and the caller's loop runs it with
 /// [`do_work`](Self::do_work). A server can be moved between threads.
 ///
-/// With a [`file_sync_level`](ArchiveServerContext::file_sync_level) above 0, several recordings are synced at once, each
-/// on a thread of its own. The name of a host in a client's response channel is resolved on a thread that ends with the
-/// answer, of which there are at most 16.
+/// With a [`file_sync_level`](ArchiveServerContext::file_sync_level) above 0, several recordings
+/// are synced at once, each on a thread of its own. The name of a host in a client's response
+/// channel is resolved on a thread that ends with the answer, of which there are at most 16.
 ///
 /// # End
 /// Dropping the server or [`close`](Self::close) ends recordings at the positions that they have, notes these in the
@@ -144,10 +144,12 @@ impl ArchiveServer {
     /// Launches a server with an embedded media driver, in directories of their own, for tests and small services. Both
     /// directories are deleted with the server, and the recordings with them.
     ///
-    /// The recordings are among the temporary files. Clients find the driver by [`aeron_dir`](Self::aeron_dir), and send
-    /// requests over IPC on [`control_channel`](Self::control_channel), stream 10. The server has one thread, and so has
-    /// the driver; both sleep for up to 1 ms when idle. A process that ends without dropping the server leaves the
-    /// directories behind. The next launch by the same user deletes them, on Linux, if no process can be using them.
+    /// The recordings are among the temporary files. Clients find the driver by
+    /// [`aeron_dir`](Self::aeron_dir), and send requests over IPC on
+    /// [`control_channel`](Self::control_channel), stream 10. The server has one thread, and so has
+    /// the driver; both sleep for up to 1 ms when idle. A process that ends without dropping the
+    /// server leaves the directories behind. The next launch by the same user deletes them, on
+    /// Linux, if no process can be using them.
     ///
     /// ```
     /// use rusteron_archive_server::ArchiveServer;
@@ -309,8 +311,8 @@ impl fmt::Debug for ArchiveServer {
 /// A directory among the temporary files that no other archive has. It is deleted when this is dropped, except in a forked
 /// child, whose parent uses it.
 ///
-/// It is locked until then. If its process is killed, the operating system takes the lock away, and the next process of
-/// the same user that makes such a directory deletes it.
+/// It is locked until then. If its process is killed, the operating system takes the lock away, and
+/// the next process of the same user that makes such a directory deletes it.
 #[cfg(feature = "driver")]
 struct OwnDir {
     dir: PathBuf,

@@ -400,7 +400,8 @@ impl fmt::Display for ArchiveErrorKind {
     }
 }
 
-/// One line: the operation, its id, the kind, the archive's text with control characters escaped, and its number.
+/// One line: the operation, its id, the kind, the archive's text with control characters escaped,
+/// and its number.
 impl fmt::Display for ArchiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind() {

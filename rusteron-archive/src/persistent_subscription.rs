@@ -295,8 +295,8 @@ impl PersistentSubscription {
     }
 
     /// Returns the reason if the subscription has failed. A failed subscription does no more work.
-    /// It fails if trying again cannot help, for example without such a recording, if the supplier of
-    /// its credentials fails, or after [several
+    /// It fails if trying again cannot help, for example without such a recording, if the supplier
+    /// of its credentials fails, or after [several
     /// replays](PersistentSubscriptionContext::set_max_replays_without_progress) without a message.
     ///
     /// Corresponds to `aeron_archive_persistent_subscription_has_failed` and

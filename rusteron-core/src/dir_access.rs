@@ -6,25 +6,27 @@ use std::path::Path;
 
 use crate::{Error, ErrorKind, Result};
 
-/// Access of users to a directory of a media driver or an archive, for the setting `RUSTERON_DIR_ACCESS` and for the option
-/// `--dir-access` of the programs.
+/// Access of users to a directory of a media driver or an archive, for the setting
+/// `RUSTERON_DIR_ACCESS` and for the option `--dir-access` of the programs.
 ///
-/// A process that may use a driver's directory can read and forge all messages of the driver's streams, and can end the
-/// driver. A client needs to write to the driver's files, even if the client only subscribes. A process that may read an
-/// archive's directory can read all recordings; clients of an archive need no access to its directory.
+/// A process that may use a driver's directory can read and forge all messages of the driver's
+/// streams, and can end the driver. A client needs to write to the driver's files, even if the
+/// client only subscribes. A process that may read an archive's directory can read all recordings;
+/// clients of an archive need no access to its directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum DirAccess {
-    /// The user that the driver or archive runs as, and the superuser. Directories have the mode 0700, files 0600.
+    /// The user that the driver or archive runs as, and the superuser. Directories have the mode
+    /// 0700, files 0600.
     #[default]
     Private,
     /// The user, and the group of the directory. Directories have the mode 0750, files 0660.
     ///
-    /// The group is that of the process. If the directory's parent has the set-group-ID bit (`chmod g+s`, on Linux), the
-    /// group is the parent's; the process's user has to be a member. Members of the group can use the driver, but cannot add
-    /// or delete files.
+    /// The group is that of the process. If the directory's parent has the set-group-ID bit (`chmod
+    /// g+s`, on Linux), the group is the parent's; the process's user has to be a member. Members
+    /// of the group can use the driver, but cannot add or delete files.
     Group,
-    /// As with Aeron's own drivers and archive, the users that the umask of the process lets in. With the usual umask of 022,
-    /// all users of the machine can read all messages.
+    /// As with Aeron's own drivers and archive, the users that the umask of the process lets in.
+    /// With the usual umask of 022, all users of the machine can read all messages.
     Umask,
 }
 
@@ -50,8 +52,8 @@ impl DirAccess {
         }
     }
 
-    /// Makes a directory, unless it exists: then it keeps its mode, as somebody else may have made it for others, too.
-    /// Missing directories above it get modes by the umask.
+    /// Makes a directory, unless it exists: then it keeps its mode, as somebody else may have made
+    /// it for others, too. Missing directories above it get modes by the umask.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -68,10 +70,12 @@ impl DirAccess {
         }
     }
 
-    /// Makes an empty file, for reading and writing. At no time do other users have access that they do not keep.
+    /// Makes an empty file, for reading and writing. At no time do other users have access that
+    /// they do not keep.
     ///
     /// # Errors
-    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if there is one; otherwise as for [`OpenOptions::open`].
+    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if there is one; otherwise as for
+    /// [`OpenOptions::open`].
     pub fn create_file(self, path: &Path) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
@@ -106,8 +110,9 @@ impl std::str::FromStr for DirAccess {
     }
 }
 
-/// Sets the mode of a file or directory, which keeps the bit that passes the group of a directory on to its files. Does
-/// nothing on Windows, where files inherit the rights of the directory's parent.
+/// Sets the mode of a file or directory, which keeps the bit that passes the group of a directory
+/// on to its files. Does nothing on Windows, where files inherit the rights of the directory's
+/// parent.
 ///
 /// # Errors
 /// Those of the operating system.

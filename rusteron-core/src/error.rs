@@ -330,8 +330,8 @@ impl ErrorKind {
     }
 }
 
-/// Writes one line: the kind, then Aeron's description with control characters escaped, then Aeron's number. `Debug`
-/// writes the same.
+/// Writes one line: the kind, then Aeron's description with control characters escaped, then
+/// Aeron's number. `Debug` writes the same.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.kind())?;

@@ -4,14 +4,15 @@ use std::fs::{self, File, FileType, OpenOptions};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Opens an existing regular file, also through a link. Anything else in its place is an error: opening a pipe waits for
-/// another process, opening a device can have effects, and some of them have no end.
+/// Opens an existing regular file, also through a link. Anything else in its place is an error:
+/// opening a pipe waits for another process, opening a device can have effects, and some of them
+/// have no end.
 ///
 /// Does not block, except for as long as the file system does.
 ///
 /// # Errors
-/// [`InvalidInput`](io::ErrorKind::InvalidInput) if the path names anything but a regular file, with a text that says what
-/// it is; otherwise as for [`OpenOptions::open`].
+/// [`InvalidInput`](io::ErrorKind::InvalidInput) if the path names anything but a regular file,
+/// with a text that says what it is; otherwise as for [`OpenOptions::open`].
 pub fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
     check(fs::metadata(path)?.file_type())?;
     let file = without_waiting(options).open(path)?;
@@ -81,9 +82,10 @@ fn without_waiting(options: &OpenOptions) -> OpenOptions {
     options.clone()
 }
 
-/// Makes this process ignore SIGXFSZ, which ends a process at a write beyond its limit of file lengths (`ulimit -f`). The
-/// write then fails with [`FileTooLarge`](io::ErrorKind::FileTooLarge). For programs, at their beginning: signals belong to
-/// the program, and not to its libraries. Processes that this one starts ignore the signal, too.
+/// Makes this process ignore SIGXFSZ, which ends a process at a write beyond its limit of file
+/// lengths (`ulimit -f`). The write then fails with [`FileTooLarge`](io::ErrorKind::FileTooLarge).
+/// For programs, at their beginning: signals belong to the program, and not to its libraries.
+/// Processes that this one starts ignore the signal, too.
 pub fn ignore_file_size_signal() {
     #[cfg(unix)]
     // SAFETY: no handler is installed that could run, and ignoring a signal is allowed at any time.

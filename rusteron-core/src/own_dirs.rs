@@ -1,4 +1,5 @@
-//! Directories that embedded drivers and archives make for themselves, and those that killed processes have left.
+//! Directories that embedded drivers and archives make for themselves, and those that killed
+//! processes have left.
 
 use std::fs;
 use std::io;
@@ -16,10 +17,10 @@ pub fn unique_name(prefix: &str) -> String {
     format!("{prefix}{}-{number}-{nanos:x}", process::id())
 }
 
-/// Removes the directories in `base` with [unique names](unique_name) of the prefix that belong to this process's user,
-/// and that `prove_unowned` returns a proof for. The proof is dropped after the removal. A name proves nothing, and a
-/// process id means nothing in another container. Links are not followed. Failures are logged, and a base that cannot
-/// be read has nothing to remove.
+/// Removes the directories in `base` with [unique names](unique_name) of the prefix that belong to
+/// this process's user, and that `prove_unowned` returns a proof for. The proof is dropped after
+/// the removal. A name proves nothing, and a process id means nothing in another container. Links
+/// are not followed. Failures are logged, and a base that cannot be read has nothing to remove.
 pub fn remove_leftovers<P>(base: &Path, prefix: &str, prove_unowned: impl Fn(&Path) -> Option<P>) {
     let Ok(entries) = fs::read_dir(base) else { return };
     for entry in entries.flatten() {

@@ -4,9 +4,9 @@ use std::fmt::{self, Display, Write};
 
 /// Displays a text with its control characters escaped, such as `\n` and `\u{1b}`.
 ///
-/// Labels, channels and errors come from other processes and hosts. Printed as they are, they could forge lines of a log,
-/// control a terminal, or show their letters in another order. A backslash stays as it is. JSON needs none of this: its
-/// writers escape by their own rules.
+/// Labels, channels and errors come from other processes and hosts. Printed as they are, they could
+/// forge lines of a log, control a terminal, or show their letters in another order. A backslash
+/// stays as it is. JSON needs none of this: its writers escape by their own rules.
 ///
 /// Neither allocates nor blocks.
 ///
@@ -38,8 +38,8 @@ impl Write for Escaping<'_, '_> {
     }
 }
 
-/// Returns whether a character is not printed as it is: control characters, separators of lines and paragraphs, and what
-/// changes the direction of a text.
+/// Returns whether a character is not printed as it is: control characters, separators of lines and
+/// paragraphs, and what changes the direction of a text.
 pub fn is_escaped(char: char) -> bool {
     char.is_control()
         || matches!(char,

@@ -44,8 +44,8 @@ pub unsafe fn load_properties(text: &str) -> Result<()> {
 /// Sets environment variables from a file of properties. See [`load_properties`].
 ///
 /// # Errors
-/// [`ErrorKind::Io`] if the file cannot be read, is no regular file, or is longer than 1 MiB, and the errors of
-/// [`load_properties`].
+/// [`ErrorKind::Io`] if the file cannot be read, is no regular file, or is longer than 1 MiB, and
+/// the errors of [`load_properties`].
 ///
 /// # Safety
 /// As for [`load_properties`].

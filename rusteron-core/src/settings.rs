@@ -249,8 +249,8 @@ pub fn check<C>(settings: &[Setting<C>], name: &str, text: &str) -> Result<(), S
     checked.map_err(|valid| format!("{name}={}: {valid}", text.escape_debug()))
 }
 
-/// Sets the settings whose variables have values. An empty value counts as absent. Logs a warning for a duration whose
-/// unit was probably forgotten.
+/// Sets the settings whose variables have values. An empty value counts as absent. Logs a warning
+/// for a duration whose unit was probably forgotten.
 ///
 /// # Errors
 /// The variable, the value and the permitted values of each variable that is wrong.

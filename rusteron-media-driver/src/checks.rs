@@ -161,8 +161,8 @@ const SO_RCVBUF: i32 = 0;
 #[cfg(not(unix))]
 const SO_SNDBUF: i32 = 0;
 
-/// Returns the length of a socket's buffer that the operating system grants; 0 requests its default.
-/// `None` if it does not tell.
+/// Returns the length of a socket's buffer that the operating system grants; 0 requests its
+/// default. `None` if it does not tell.
 #[cfg(unix)]
 fn granted(option: libc::c_int, requested: usize) -> Option<usize> {
     use std::os::fd::AsRawFd;

@@ -130,14 +130,14 @@ impl DriverContext {
         unset.map(|(setting, _)| setting.name)
     }
 
-    /// Returns whether the directory is to be deleted, and the operating system needs care not to delete another
-    /// driver's: Windows keeps the names of files that are mapped.
+    /// Returns whether the directory is to be deleted, and the operating system needs care not to
+    /// delete another driver's: Windows keeps the names of files that are mapped.
     pub(crate) fn deletes_dir_by_descriptor(&self) -> bool {
         cfg!(unix) && self.dir_delete_on_shutdown()
     }
 
-    /// Frees the configuration of a driver that ran and is closed now. On Windows, C deletes its directory if
-    /// [`dir_delete_on_shutdown`](Self::dir_delete_on_shutdown) is set.
+    /// Frees the configuration of a driver that ran and is closed now. On Windows, C deletes its
+    /// directory if [`dir_delete_on_shutdown`](Self::dir_delete_on_shutdown) is set.
     pub(crate) fn close(self) -> Result<()> {
         let mut context = ManuallyDrop::new(self);
         if cfg!(unix) {

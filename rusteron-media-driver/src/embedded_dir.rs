@@ -16,11 +16,12 @@ const SHARED_MEMORY: &str = "/dev/shm";
 /// The beginning of the names of embedded drivers' directories.
 const PREFIX: &str = "rusteron-";
 
-/// Sets a directory that no other driver has. The directory is deleted with the driver. What killed processes of this
-/// user have left beside it is deleted now.
+/// Sets a directory that no other driver has. The directory is deleted with the driver. What killed
+/// processes of this user have left beside it is deleted now.
 pub(crate) fn choose(context: &mut DriverContext) -> Result<()> {
     let base = base(Path::new(SHARED_MEMORY));
-    // A driver that is starting has no version in its file, and one that runs has mapped its loss report.
+    // A driver that is starting has no version in its file, and one that runs has mapped its loss
+    // report.
     remove_leftovers(&base, PREFIX, |dir| gone_driver(&ffi::c_path("dir", dir).ok()?));
     let dir = base.join(unique_name(PREFIX));
     context.set_dir(dir)?.set_dir_warn_if_exists(false)?.set_dir_delete_on_shutdown(true)?;

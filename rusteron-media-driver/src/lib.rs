@@ -29,7 +29,8 @@
 //! If the file system is full at a first access, the signal SIGBUS ends the process. The process
 //! can be a publisher, the driver, or a subscriber that polls an empty stream, because a poll reads
 //! where the next message will be. Rust code cannot turn the signal into an error.
-//! [`set_storage_checks_count_sparse`](DriverContext::set_storage_checks_count_sparse) refuses log buffers early enough.
+//! [`set_storage_checks_count_sparse`](DriverContext::set_storage_checks_count_sparse) refuses log
+//! buffers early enough.
 //!
 //! With [`set_term_buffer_sparse_file(false)`](DriverContext::set_term_buffer_sparse_file) each log buffer takes
 //! its space when it is added, or is refused. The presets [`Embedded`](Preset::Embedded), whose log buffers
@@ -37,16 +38,17 @@
 //! default: an IPC publication would take 192 MiB at once, and adding it 0.1 s. Channels
 //! choose for themselves with `sparse=`.
 //!
-//! A file that would be longer than the process's limit (`ulimit -f`) ends the process by SIGXFSZ. Programs that embed a
-//! driver should ignore this signal, as `media_driver` does: the launch or the add then fails with an error of the kind
-//! [`FileTooLarge`](std::io::ErrorKind::FileTooLarge).
+//! A file that would be longer than the process's limit (`ulimit -f`) ends the process by SIGXFSZ.
+//! Programs that embed a driver should ignore this signal, as `media_driver` does: the launch or
+//! the add then fails with an error of the kind [`FileTooLarge`](std::io::ErrorKind::FileTooLarge).
 //!
 //! The directory of an embedded driver is deleted when the driver is dropped. A process that ends
 //! in another way, such as an unhandled signal, leaves the directory behind, with its 50 MB and all
-//! log buffers. On Linux, the next launch of an embedded driver by the same user deletes it, together with the
-//! driver's error log, if the kernel proves that no process uses it any more: on tmpfs, ext4, XFS and Btrfs. Elsewhere,
-//! long-running programs should handle signals, or [`launch`](MediaDriver::launch) in a directory with a fixed name.
-//! There, the next driver replaces the remains of a dead driver.
+//! log buffers. On Linux, the next launch of an embedded driver by the same user deletes it,
+//! together with the driver's error log, if the kernel proves that no process uses it any more: on
+//! tmpfs, ext4, XFS and Btrfs. Elsewhere, long-running programs should handle signals, or
+//! [`launch`](MediaDriver::launch) in a directory with a fixed name. There, the next driver
+//! replaces the remains of a dead driver.
 //!
 //! ```
 //! use rusteron_media_driver::{DriverContext, MediaDriver, ThreadingMode};

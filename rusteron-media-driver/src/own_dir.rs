@@ -1,8 +1,8 @@
 //! The directory of a driver that is running, as long as it is that driver's own.
 //!
-//! A name is not an identity: if a driver hangs, another one may replace its directory, and a user or the operating
-//! system (`RemoveIPC` of systemd-logind) may remove it. A driver deletes only a directory whose `cnc.dat` is the one
-//! that it has mapped.
+//! A name is not an identity: if a driver hangs, another one may replace its directory, and a user
+//! or the operating system (`RemoveIPC` of systemd-logind) may remove it. A driver deletes only a
+//! directory whose `cnc.dat` is the one that it has mapped.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::io;
@@ -14,7 +14,8 @@ use rusteron_sys::driver as sys;
 
 use crate::DriverContext;
 
-/// A descriptor of the directory. What another driver makes under the same name later is not reached through it.
+/// A descriptor of the directory. What another driver makes under the same name later is not
+/// reached through it.
 #[derive(Debug)]
 pub(crate) struct OwnDir(c_int);
 

@@ -93,8 +93,8 @@ fn non_sparse_log_buffers_reserve_space() {
     }
 }
 
-/// Log buffers that are added until one is refused. Then all pages of all of them are written: a page that is missing
-/// would end this process.
+/// Log buffers that are added until one is refused. Then all pages of all of them are written: a
+/// page that is missing would end this process.
 #[test]
 fn counted_sparse_log_buffers_find_their_space() {
     let _one_at_a_time = lock();

@@ -149,8 +149,9 @@ impl Plan {
     }
 }
 
-/// Flags that limit what a fault of the C code can do: a function that has written behind an array on its stack ends the
-/// process, functions of the C library compare lengths with those of arrays, and integers wrap, as they do in Java.
+/// Flags that limit what a fault of the C code can do: a function that has written behind an array
+/// on its stack ends the process, functions of the C library compare lengths with those of arrays,
+/// and integers wrap, as they do in Java.
 pub(crate) fn hardening_flags(target: &Target) -> Vec<String> {
     if target.msvc {
         return Vec::new();

@@ -141,8 +141,8 @@ pub(crate) fn guards(
     Ok(guards)
 }
 
-/// Returns the paths of files in the directory of their part. Fails for a file without one of its calls, and for one with
-/// two rows, which would be compiled twice.
+/// Returns the paths of files in the directory of their part. Fails for a file without one of its
+/// calls, and for one with two rows, which would be compiled twice.
 fn checked(dir: &Path, part: &[Guard]) -> Result<Vec<(PathBuf, &'static [&'static str])>, String> {
     let mut guards: Vec<(PathBuf, &'static [&'static str])> = Vec::new();
     for (file, calls) in part {

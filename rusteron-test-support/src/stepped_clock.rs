@@ -12,10 +12,11 @@ use tempfile::TempDir;
 
 use crate::await_that;
 
-/// A wall clock that all processes share that were started [with it](Self::set). The machine's clock stays as it is.
+/// A wall clock that all processes share that were started [with it](Self::set). The machine's
+/// clock stays as it is.
 ///
-/// Works for programs in any language whose C library is linked dynamically: the library of this clock is preloaded. It is
-/// compiled with the C compiler in `CC`, or `cc`.
+/// Works for programs in any language whose C library is linked dynamically: the library of this
+/// clock is preloaded. It is compiled with the C compiler in `CC`, or `cc`.
 #[derive(Debug)]
 pub struct SteppedClock {
     dir: TempDir,

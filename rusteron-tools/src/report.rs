@@ -33,8 +33,8 @@ pub(crate) fn print(report: &impl Report, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the lines of a report, with header and body apart. Parts of them come from other processes, which must not
-/// control the terminal.
+/// Returns the lines of a report, with header and body apart. Parts of them come from other
+/// processes, which must not control the terminal.
 pub(crate) fn lines(report: &impl Report) -> [Vec<String>; 2] {
     [report.header(), report.body()]
         .map(|lines| lines.iter().map(|line| text::printable(line)).collect())
@@ -47,7 +47,8 @@ pub(crate) fn to_json(value: &impl Serialize) -> Result<Vec<u8>, Failure> {
     Ok(printable_json(json).into_bytes())
 }
 
-/// Escapes the characters that JSON allows in a text, and that control a terminal. All of them have four digits.
+/// Escapes the characters that JSON allows in a text, and that control a terminal. All of them have
+/// four digits.
 fn printable_json(json: String) -> String {
     if !json.contains(is_escaped) {
         return json;

@@ -7,7 +7,8 @@ use num_format::{Locale, ToFormattedString};
 use rusteron_core::printable::Printable;
 use serde::{Serialize, Serializer};
 
-/// Escapes control characters. Labels and errors come from other processes, and must not control the terminal.
+/// Escapes control characters. Labels and errors come from other processes, and must not control
+/// the terminal.
 pub(crate) fn printable(text: &str) -> String {
     Printable(text).to_string()
 }

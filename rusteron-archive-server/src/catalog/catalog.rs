@@ -133,13 +133,15 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Returns what is wrong with each recording that the server does not serve, although its entry is valid: its numbers
-    /// make no sense, or its files do not tell its end. Its entry and files stay as they are, and its id is not used again.
+    /// Returns what is wrong with each recording that the server does not serve, although its entry
+    /// is valid: its numbers make no sense, or its files do not tell its end. Its entry and files
+    /// stay as they are, and its id is not used again.
     pub(crate) fn take_set_aside(&mut self) -> Vec<CatalogError> {
         std::mem::take(&mut self.set_aside)
     }
 
-    /// Moves the next id above those of segments that no entry has, of which the catalog is an older copy, or new.
+    /// Moves the next id above those of segments that no entry has, of which the catalog is an
+    /// older copy, or new.
     fn skip_unknown_segments(&mut self, names: &[String]) -> Result<(), CatalogError> {
         let known: HashSet<i64> = self
             .file
@@ -172,7 +174,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Returns the id for a recording of which no segment exists. Files can come while the archive runs.
+    /// Returns the id for a recording of which no segment exists. Files can come while the archive
+    /// runs.
     pub(super) fn free_id(&mut self, new: &NewRecording<'_>) -> Result<i64, CatalogError> {
         loop {
             let id = self.next_id;
@@ -320,7 +323,8 @@ impl Catalog {
                     return Err(corrupt(format!("recording {id} follows recording {last}")));
                 }
             }
-            // Without the setting, entries are changed without their checksums, as by Java's archive.
+            // Without the setting, entries are changed without their checksums, as by Java's
+            // archive.
             if let (Some(_), Err(wrong)) = (self.checksum, check_checksum(entry)) {
                 self.set_aside.push(CatalogError::Checksum { recording: id, wrong });
                 continue;
@@ -330,7 +334,8 @@ impl Catalog {
         Ok(highest)
     }
 
-    /// Ends the recordings that an earlier archive left active. One whose end its files do not tell is set aside.
+    /// Ends the recordings that an earlier archive left active. One whose end its files do not tell
+    /// is set aside.
     fn recover(
         &mut self,
         storage: &dyn Storage,

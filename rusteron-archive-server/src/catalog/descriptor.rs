@@ -120,8 +120,8 @@ impl Descriptor {
         }
     }
 
-    /// Checks what arithmetic on positions depends on. Like Java's archive, the server lists recordings whose other values
-    /// are wrong, and refuses what cannot be done with them.
+    /// Checks what arithmetic on positions depends on. Like Java's archive, the server lists
+    /// recordings whose other values are wrong, and refuses what cannot be done with them.
     pub(super) fn check(&self) -> Result<(), String> {
         let Self { recording_id: id, stop_position: stop, .. } = *self;
         if id < 0 {
@@ -218,11 +218,11 @@ impl fmt::Display for WrongChecksum {
     }
 }
 
-/// Checks that an entry is the one that its checksum was made of, by either kind of checksum. An archive without checksums
-/// leaves none.
+/// Checks that an entry is the one that its checksum was made of, by either kind of checksum. An
+/// archive without checksums leaves none.
 ///
-/// Java's archive leaves the checksum of the active entry when it finds an end after a crash, and that of fewer bytes when
-/// an entry gets shorter texts.
+/// Java's archive leaves the checksum of the active entry when it finds an end after a crash, and
+/// that of fewer bytes when an entry gets shorter texts.
 pub(crate) fn check_checksum(entry: &[u8]) -> Result<(), WrongChecksum> {
     let stored = i32_at(entry, CHECKSUM_OFFSET);
     let end = stated_end(entry);

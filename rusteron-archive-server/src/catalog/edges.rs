@@ -56,7 +56,8 @@ impl Catalog {
         if begin / PAGE_LENGTH == (begin + old.len() - 1) / PAGE_LENGTH {
             self.file.overwrite(begin, &entry[CHECKSUM_OFFSET..FIXED_LENGTH])?;
         } else {
-            // A crash between two pages leaves an entry without a checksum, and not one that it contradicts.
+            // A crash between two pages leaves an entry without a checksum, and not one that it
+            // contradicts.
             let written = self
                 .file
                 .overwrite(begin, &[0; 4])

@@ -51,7 +51,8 @@ pub struct RecordingEntry {
     pub original_channel: String,
     /// Source of the publication: an address, or `aeron:ipc`.
     pub source_identity: String,
-    /// What is wrong with the entry, if anything. An archive serves the recording as far as that allows, or not at all.
+    /// What is wrong with the entry, if anything. An archive serves the recording as far as that
+    /// allows, or not at all.
     pub fault: Option<String>,
     pub(crate) descriptor: Descriptor,
     pub(crate) offset: EntryOffset,
@@ -135,7 +136,8 @@ impl Entries {
         check_checksum(self.file.entry(entry.offset.0))
     }
 
-    /// Returns the kind of the checksum that an entry would have if its recording ended at another position.
+    /// Returns the kind of the checksum that an entry would have if its recording ended at another
+    /// position.
     pub(crate) fn checksum_of_end(&self, entry: &RecordingEntry, end: i64) -> Option<Checksum> {
         let mut bytes = self.file.entry(entry.offset.0).to_vec();
         let (stored, stated) = (i32_at(&bytes, CHECKSUM_OFFSET), stated_end(&bytes));
@@ -159,8 +161,8 @@ impl Entries {
         Ok(())
     }
 
-    /// Ends a recording. Java's tool leaves the entry's checksum as it was. Here it stays right if it was right, and gets right
-    /// if only the end was another one than that of the checksum.
+    /// Ends a recording. Java's tool leaves the entry's checksum as it was. Here it stays right if
+    /// it was right, and gets right if only the end was another one than that of the checksum.
     pub(crate) fn set_end(
         &mut self,
         offset: EntryOffset,

@@ -13,10 +13,12 @@ use crate::storage::{Storage, SyncLevel};
 /// within a minute.
 const WRITTEN_BACK: Duration = Duration::from_secs(600);
 
-/// Finds the end of a recording that a killed archive has left active. Its segments are synced at `level`.
+/// Finds the end of a recording that a killed archive has left active. Its segments are synced at
+/// `level`.
 ///
 /// # Errors
-/// [`Recovery`](CatalogError::Recovery) or [`Gap`](CatalogError::Gap) if the recording's files do not tell its end.
+/// [`Recovery`](CatalogError::Recovery) or [`Gap`](CatalogError::Gap) if the recording's files do
+/// not tell its end.
 pub(super) fn find_end(
     storage: &dyn Storage,
     descriptor: &Descriptor,
@@ -40,9 +42,9 @@ fn unknown_end(recording: i64) -> impl Fn(ScanError) -> CatalogError {
     move |error| CatalogError::Recovery { recording, reason: error.to_string() }
 }
 
-/// Decides about a doubtful frame by the position that the recording had when the archive was killed, if that is known. A
-/// position that includes the frame was stored after all of it was written; one that does not was never announced, unless
-/// the position is that of an earlier copy.
+/// Decides about a doubtful frame by the position that the recording had when the archive was
+/// killed, if that is known. A position that includes the frame was stored after all of it was
+/// written; one that does not was never announced, unless the position is that of an earlier copy.
 pub(crate) fn decide(found: Found, evidence: Evidence) -> Found {
     match (found.tail, evidence.position) {
         (Tail::Doubtful { end }, Some(position)) if position >= end => {

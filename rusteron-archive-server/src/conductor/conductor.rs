@@ -98,8 +98,9 @@ impl Conductor {
         self.mark_file = Some(mark_file);
     }
 
-    /// Carries out a request, which came on an image. Returns whether it was accepted: if not, it has to come again,
-    /// because the client is not known, and others that are not known have all places.
+    /// Carries out a request, which came on an image. Returns whether it was accepted: if not, it
+    /// has to come again, because the client is not known, and others that are not known have all
+    /// places.
     #[must_use]
     pub(crate) fn on_request(
         &mut self,

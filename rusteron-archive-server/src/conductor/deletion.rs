@@ -189,8 +189,8 @@ impl Conductor {
     }
 }
 
-/// Refuses to add to a recording that ends before it starts: a damaged catalog says so. The files from its start on would be
-/// taken for what is behind its end.
+/// Refuses to add to a recording that ends before it starts: a damaged catalog says so. The files
+/// from its start on would be taken for what is behind its end.
 pub(super) fn check_order(descriptor: &Descriptor) -> Result<(), Failure> {
     let Descriptor { recording_id, start_position, stop_position, .. } = *descriptor;
     if descriptor.is_active() || stop_position >= start_position {

@@ -36,11 +36,12 @@ pub(crate) trait Outside: Responder + SourceLink {
     /// Writes to the archive's error log, and counts an error (type 101).
     fn report(&mut self, text: &str);
 
-    /// As [`report`](Self::report), for the mistake of a client, who is told of it. Like Java's archive, the server prints no
-    /// line then: operators can do nothing about it.
+    /// As [`report`](Self::report), for the mistake of a client, who is told of it. Like Java's
+    /// archive, the server prints no line then: operators can do nothing about it.
     fn record_mistake(&mut self, text: &str);
 
-    /// As [`report`](Self::report), for what anybody on the network can cause, as often as they like.
+    /// As [`report`](Self::report), for what anybody on the network can cause, as often as they
+    /// like.
     fn report_stranger(&mut self, text: &str);
 
     /// Takes an order, which is carried out after those before it. Outcomes come by the conductor's `on_…` methods.

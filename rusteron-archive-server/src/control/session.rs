@@ -183,8 +183,8 @@ impl ControlSession {
         if self.is_deferring { self.defer(request.to_vec()) } else { self.end(End::Closed) }
     }
 
-    /// Ends the session of a client that is gone, once its requests are carried out: among those that wait may be the one
-    /// that stops a recording.
+    /// Ends the session of a client that is gone, once its requests are carried out: among those
+    /// that wait may be the one that stops a recording.
     pub(crate) fn on_request_image_unavailable(&mut self) {
         // No request is empty, so that decoding this one fails.
         if !self.is_deferring || !self.deferred.push(Vec::new()) {

@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, RandomState};
 
 use crate::control::{Clock, ImageId, SessionId};
 
-/// How long a client that is not known keeps its place, whoever else wants it. A client on the same continent has
-/// connected before.
+/// How long a client that is not known keeps its place, whoever else wants it. A client on the same
+/// continent has connected before.
 const MIN_TIME_NS: i64 = 1_000_000_000;
 
 /// Whether a client that is not known may begin a session.
@@ -20,12 +20,13 @@ pub(crate) enum Admission {
     None,
 }
 
-/// The sessions of clients that are not authenticated. Each costs a log buffer, a socket and a counter, which the media
-/// driver keeps for a while after their end. So there is a limit for all of them, and a session that ends without
-/// authentication keeps its place until the time to connect is over.
+/// The sessions of clients that are not authenticated. Each costs a log buffer, a socket and a
+/// counter, which the media driver keeps for a while after their end. So there is a limit for all
+/// of them, and a session that ends without authentication keeps its place until the time to
+/// connect is over.
 ///
-/// Nobody is locked out by a host that takes all places: a client of a host with fewer places, or with fewer on its stream
-/// of requests, gets one of those.
+/// Nobody is locked out by a host that takes all places: a client of a host with fewer places, or
+/// with fewer on its stream of requests, gets one of those.
 #[derive(Debug)]
 pub(crate) struct Strangers {
     max: usize,
@@ -99,7 +100,8 @@ impl Strangers {
         self.places.retain(|place| place.session != session);
     }
 
-    /// Frees places: `is_known` returns whether a session is authenticated, or `None` after its end.
+    /// Frees places: `is_known` returns whether a session is authenticated, or `None` after its
+    /// end.
     pub(crate) fn update(&mut self, now: Clock, is_known: impl Fn(SessionId) -> Option<bool>) {
         let timeout = self.connect_timeout_ns;
         self.places.retain(|place| match is_known(place.session) {

@@ -21,7 +21,8 @@ const DRIVER_START_TIMESTAMP: usize = RECORD.start + 8;
 const DRIVER_PID: usize = RECORD.start + 16;
 const DEVICE: usize = RECORD.start + 24;
 const INODE: usize = RECORD.start + 32;
-/// 1 if the segments beside this file were written here, so that their holes are what was never written.
+/// 1 if the segments beside this file were written here, so that their holes are what was never
+/// written.
 const ORIGINAL: usize = RECORD.start + 40;
 
 /// Notes the server's client in the file of this id.
@@ -38,7 +39,8 @@ pub(super) fn store(mark_file: &MarkFile, client: &ClientIdentity, [device, inod
     store(CLIENT, client.client_id.wrapping_add(1));
 }
 
-/// Notes that the segments beside the file of this id have been written here, or that none of them is in doubt.
+/// Notes that the segments beside the file of this id have been written here, or that none of them
+/// is in doubt.
 pub(super) fn store_original(mark_file: &MarkFile, [device, inode]: FileId) {
     for (offset, number) in [(DEVICE, device), (INODE, inode), (ORIGINAL, 1)] {
         mark_file.file.number(offset).store(number.to_le(), Ordering::Release);

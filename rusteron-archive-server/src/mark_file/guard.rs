@@ -21,8 +21,8 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Locks a directory to change its files, but for the mark file. A directory without one, such as a copy, has no archive
-    /// unless it is locked.
+    /// Locks a directory to change its files, but for the mark file. A directory without one, such
+    /// as a copy, has no archive unless it is locked.
     ///
     /// # Errors
     /// - [`ActiveArchive`](ServerErrorKind::ActiveArchive): an archive is alive, or may be. The text names its process.
@@ -32,7 +32,8 @@ impl Guard {
         Self::with(archive_dir, |dir| Lock::new(dir, None))
     }
 
-    /// As [`new`](Self::new), without a change of the directory, and without a lock if this user may not take it.
+    /// As [`new`](Self::new), without a change of the directory, and without a lock if this user
+    /// may not take it.
     ///
     /// # Errors
     /// As there.
@@ -65,7 +66,8 @@ impl Guard {
         Ok(Self { killed_positions, is_original, _locks: locks, _reservation: reservation })
     }
 
-    /// Returns whether the last archive wrote to this directory, and not to one of which it is a copy.
+    /// Returns whether the last archive wrote to this directory, and not to one of which it is a
+    /// copy.
     pub(crate) fn is_original(&self) -> bool {
         self.is_original
     }

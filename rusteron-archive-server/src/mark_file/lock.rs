@@ -1,7 +1,8 @@
 //! The lock of an archive's directory.
 //!
-//! It is a file of its own that only the archive's user can open. Whoever can read a file can also lock it, so that a lock of
-//! the mark file, which others may read, would let them keep the archive out.
+//! It is a file of its own that only the archive's user can open. Whoever can read a file can also
+//! lock it, so that a lock of the mark file, which others may read, would let them keep the archive
+//! out.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -14,7 +15,8 @@ use rusteron_core::mark_file::{Owner, open_new};
 
 pub(crate) const LOCK_NAME: &str = "archive.lock";
 
-/// The lock of a directory, if the file system has locks. The operating system takes it away from a process that ends.
+/// The lock of a directory, if the file system has locks. The operating system takes it away from a
+/// process that ends.
 ///
 /// A forked child gets the file, too. It neither unlocks the file by dropping this, nor keeps the lock beyond the drop in
 /// its parent. It does keep the lock of a parent that was killed.
@@ -25,10 +27,11 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Locks a directory, and makes the file if it is missing. Returns the owner if another archive or tool has the lock,
-    /// of this process or of another one.
+    /// Locks a directory, and makes the file if it is missing. Returns the owner if another archive
+    /// or tool has the lock, of this process or of another one.
     ///
-    /// Nobody has more access to the file than `access` gives, which is that of an archive and not of a tool.
+    /// Nobody has more access to the file than `access` gives, which is that of an archive and not
+    /// of a tool.
     ///
     /// # Errors
     /// The file cannot be made or opened.
@@ -60,7 +63,8 @@ impl Lock {
         }
     }
 
-    /// Locks a directory that is only read: without a lock if there is no file, or none that this user may open.
+    /// Locks a directory that is only read: without a lock if there is no file, or none that this
+    /// user may open.
     ///
     /// # Errors
     /// The file cannot be opened for another reason.
@@ -99,8 +103,8 @@ impl Lock {
         Ok(Self { file, process: Process::current() })
     }
 
-    /// Locks a directory that only this user can open, and not a file in it: before there are any files. Returns `None` if
-    /// it is locked already. Without locks, the result is not held.
+    /// Locks a directory that only this user can open, and not a file in it: before there are any
+    /// files. Returns `None` if it is locked already. Without locks, the result is not held.
     ///
     /// # Errors
     /// The directory cannot be opened.
@@ -153,7 +157,8 @@ fn owner(file: &mut File) -> Owner {
     Owner::Locked { pid: read.ok().and_then(|_| pid.parse().ok()).unwrap_or_default() }
 }
 
-/// Gives a new file to the directory's owner: a tool of the superuser must not keep the archive of another user out.
+/// Gives a new file to the directory's owner: a tool of the superuser must not keep the archive of
+/// another user out.
 #[cfg(unix)]
 fn give_to_owner(file: &File, dir: &Path) {
     use std::os::unix::fs::MetadataExt;

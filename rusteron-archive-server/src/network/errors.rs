@@ -31,7 +31,8 @@ pub(crate) struct Errors {
     /// The last line of the log, and its time.
     last_logged: RefCell<Option<(String, Instant)>>,
     strangers: RefCell<Throttle>,
-    /// How many bytes clients that are not authenticated may still write to the mark file's error log.
+    /// How many bytes clients that are not authenticated may still write to the mark file's error
+    /// log.
     left_for_strangers: Cell<usize>,
 }
 
@@ -64,14 +65,14 @@ impl Errors {
         }
     }
 
-    /// Records the mistake of a client, who is told of it, as Java's archive does: nothing is printed, and the error log
-    /// calls it a warning.
+    /// Records the mistake of a client, who is told of it, as Java's archive does: nothing is
+    /// printed, and the error log calls it a warning.
     pub(crate) fn record_mistake(&self, text: &str) {
         _ = self.record(&format!("WARN - {text}"));
     }
 
-    /// Reports an error that anybody on the network can cause, endlessly and with other words each time. All of them are
-    /// counted, and one in a second is logged.
+    /// Reports an error that anybody on the network can cause, endlessly and with other words each
+    /// time. All of them are counted, and one in a second is logged.
     pub(crate) fn report_stranger(&self, text: &str) {
         let Some(unlogged) = self.strangers.borrow_mut().next(Instant::now()) else {
             self.counter.increment_release();
@@ -129,7 +130,8 @@ struct Throttle {
 }
 
 impl Throttle {
-    /// Returns the number of lines that did not pass since the last that did, or `None` if this one does not pass.
+    /// Returns the number of lines that did not pass since the last that did, or `None` if this one
+    /// does not pass.
     fn next(&mut self, now: Instant) -> Option<u64> {
         let is_due = |last| now.saturating_duration_since(last) >= INTERVAL_OF_STRANGERS;
         if self.last.is_none_or(is_due) {

@@ -1,8 +1,8 @@
 //! The names of hosts in the response channels of clients that are not authenticated yet.
 //!
-//! One thread of the media driver resolves all names, and adds everything that clients ask for. A name whose server is
-//! silent holds it up for ten seconds. So the server resolves these names itself, each on a thread of its own that ends
-//! with the answer, and the driver gets addresses.
+//! One thread of the media driver resolves all names, and adds everything that clients ask for. A
+//! name whose server is silent holds it up for ten seconds. So the server resolves these names
+//! itself, each on a thread of its own that ends with the answer, and the driver gets addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
@@ -20,8 +20,8 @@ const PARAMETERS: [&str; 3] = ["endpoint", "control", "interface"];
 /// The type of the counter by which a driver shows how many other drivers its own resolver knows.
 const RESOLVER_NEIGHBORS: i32 = 15;
 
-/// Returns whether the media driver has a resolver of its own, which knows the names of other drivers. Nobody else can
-/// ask it, so it gets all names.
+/// Returns whether the media driver has a resolver of its own, which knows the names of other
+/// drivers. Nobody else can ask it, so it gets all names.
 pub(crate) fn has_own_resolver(aeron: &Aeron) -> bool {
     aeron.counters_reader().iter().any(|counter| counter.type_id == RESOLVER_NEIGHBORS)
 }
@@ -131,7 +131,8 @@ fn split_host(value: &str) -> (&str, &str) {
     value.split_at(end.unwrap_or(value.len()))
 }
 
-/// Returns whether nobody has to be asked for a host: an address, the name of an interface in braces, or nothing.
+/// Returns whether nobody has to be asked for a host: an address, the name of an interface in
+/// braces, or nothing.
 fn is_address(host: &str) -> bool {
     let between = |open, close| host.strip_prefix(open).and_then(|inner| inner.strip_suffix(close));
     if let Some(address) = between('[', ']') {
@@ -140,8 +141,8 @@ fn is_address(host: &str) -> bool {
     host.is_empty() || host.parse::<Ipv4Addr>().is_ok() || between('{', '}').is_some()
 }
 
-/// Asks the system's resolver. As the media driver's, this one prefers the fourth version of the protocol. Blocks for as
-/// long as servers are silent.
+/// Asks the system's resolver. As the media driver's, this one prefers the fourth version of the
+/// protocol. Blocks for as long as servers are silent.
 fn resolve(host: &str) -> Result<IpAddr, String> {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let found = (host, 0).to_socket_addrs().map_err(|error| error.to_string())?;

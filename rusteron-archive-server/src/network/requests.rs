@@ -51,9 +51,9 @@ impl Requests {
         })
     }
 
-    /// Passes on requests that have arrived whole, each with the correlation id of its image. A request that the handler
-    /// does not accept comes again in the next turn; requests of other images pass meanwhile. Returns the number of
-    /// fragments.
+    /// Passes on requests that have arrived whole, each with the correlation id of its image. A
+    /// request that the handler does not accept comes again in the next turn; requests of other
+    /// images pass meanwhile. Returns the number of fragments.
     pub(crate) fn poll(
         &mut self,
         mut handler: impl FnMut(ImageId, &[u8]) -> bool,

@@ -93,8 +93,9 @@ impl Responses {
         }
     }
 
-    /// Returns the channel of a replay, with the control address that a session's responses leave from, if it names that.
-    /// The media driver lets publications share a control address only if both spell it alike.
+    /// Returns the channel of a replay, with the control address that a session's responses leave
+    /// from, if it names that. The media driver lets publications share a control address only if
+    /// both spell it alike.
     pub(crate) fn with_shared_control(&self, channel: &str) -> String {
         let Some((medium, parameters)) = channel.split_once('?') else { return channel.to_owned() };
         let parameters = parameters.split('|').map(|parameter| {

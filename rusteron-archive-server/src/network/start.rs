@@ -152,8 +152,8 @@ fn activate_mark_file(settings: &ArchiveServerContext, archive_id: i64) -> Resul
     MarkFile::activate(settings, context.dir(), archive_id, file_page_size)
 }
 
-/// Deletes what an earlier archive has left, except for its mark file and what belongs to that, and for the lock, which guard
-/// the directory.
+/// Deletes what an earlier archive has left, except for its mark file and what belongs to that, and
+/// for the lock, which guard the directory.
 fn delete_contents(dir: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;

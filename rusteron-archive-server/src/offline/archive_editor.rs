@@ -123,8 +123,8 @@ impl ArchiveEditor {
         Ok(repair)
     }
 
-    /// Makes an invalid recording valid, and believes its entry if the checksum contradicts that. Returns whether this has
-    /// changed anything.
+    /// Makes an invalid recording valid, and believes its entry if the checksum contradicts that.
+    /// Returns whether this has changed anything.
     ///
     /// # Errors
     /// - [`InvalidArgument`](ServerErrorKind::InvalidArgument): there is no recording of this id, or it has been deleted.

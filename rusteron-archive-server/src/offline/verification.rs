@@ -20,8 +20,9 @@ pub struct VerifyOptions {
     pub last_fragment: Option<LastFragment>,
 }
 
-/// A decision about a last fragment with a page of zeros, or about a damaged one at the end of a recording without a stop
-/// position. If the machine failed, its last write may have been lost there, or the publisher has sent zeros.
+/// A decision about a last fragment with a page of zeros, or about a damaged one at the end of a
+/// recording without a stop position. If the machine failed, its last write may have been lost
+/// there, or the publisher has sent zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastFragment {
     /// It was written in part or is damaged, so the recording ends before it.
@@ -44,8 +45,8 @@ pub struct Verification {
     pub stop_position: Option<i64>,
     /// The position at which the frames of the last segment end, unless the entry is wrong.
     pub end_position: Option<i64>,
-    /// Whether the catalog or the mark file of this directory tells the end. If not, a copy may lack frames that were
-    /// recorded after the last one.
+    /// Whether the catalog or the mark file of this directory tells the end. If not, a copy may
+    /// lack frames that were recorded after the last one.
     pub is_end_known: bool,
     /// All that is wrong. The recording is as it should be if this is empty.
     pub findings: Vec<Finding>,
@@ -116,7 +117,8 @@ impl Verification {
         }
         let geometry = entry.descriptor.geometry();
         let bases = files.bases(entry.recording_id);
-        // A truncation at the end of a segment leaves no file behind it, and an empty recording needs none.
+        // A truncation at the end of a segment leaves no file behind it, and an empty recording
+        // needs none.
         let believed = believed_stop(files, entry, options.checksum);
         let needed = believed.filter(|&stop| stop > entry.start_position);
         if let (Some(stop), Some(&last)) = (needed, bases.last()) {
@@ -277,7 +279,8 @@ impl Verification {
     }
 }
 
-/// Returns the stop position of the catalog, unless the entry's checksum says that the recording ends where its frames do.
+/// Returns the stop position of the catalog, unless the entry's checksum says that the recording
+/// ends where its frames do.
 fn believed_stop(
     files: &ArchiveFiles,
     entry: &RecordingEntry,

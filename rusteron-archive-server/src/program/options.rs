@@ -59,8 +59,9 @@ pub(super) struct Options {
     #[arg(long, value_name = "DIR")]
     mark_file_dir: Option<PathBuf>,
 
-    /// The users that may open the directories and files of the programs: private (this user), group (and the group), umask
-    /// (as the umask says). The default is private [env: RUSTERON_DIR_ACCESS]
+    /// The users that may open the directories and files of the programs: private (this user),
+    /// group (and the group), umask (as the umask says). The default is private [env:
+    /// RUSTERON_DIR_ACCESS]
     #[arg(long, value_name = "ACCESS")]
     dir_access: Option<DirAccess>,
 

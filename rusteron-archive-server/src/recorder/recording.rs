@@ -185,7 +185,8 @@ impl Recording {
         Ok(())
     }
 
-    /// Makes the segment file. One that exists is of another recording, which the catalog may have lost.
+    /// Makes the segment file. One that exists is of another recording, which the catalog may have
+    /// lost.
     fn create_segment(&self, writer: &BlockWriter) -> Result<Box<dyn StorageFile>, Failure> {
         let name = self.segment_name();
         writer.create(&name, self.segment_length() as u64).map_err(|error| {

@@ -447,7 +447,8 @@ fn abort_keeps_the_position_at_every_step() {
     }
 }
 
-/// A host can send a datagram whose second frame is another stream's, and a local publisher any bytes.
+/// A host can send a datagram whose second frame is another stream's, and a local publisher any
+/// bytes.
 #[test]
 fn recording_stops_before_a_wrong_frame() {
     let mut stream = Stream { geometry: sample::GEOMETRY, position: 0, bytes: Vec::new() };

@@ -19,8 +19,8 @@ use crate::storage::StorageFile;
 /// are checked and received.
 const MAX_BLOCK_LENGTH: usize = 256 << 10;
 
-/// How long a failed replay waits for its subscribers, which lose what they have not received when its publication is
-/// revoked: as long as drivers keep closed publications by default.
+/// How long a failed replay waits for its subscribers, which lose what they have not received when
+/// its publication is revoked: as long as drivers keep closed publications by default.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The counters that bound replays.
@@ -32,7 +32,8 @@ pub(crate) trait LimitCounters {
     /// counter has the id.
     fn value(&self, id: i32, registration_id: RegistrationId) -> Option<i64>;
 
-    /// Tells whether the subscribers of a stream have come to a position, as far as the driver knows of any.
+    /// Tells whether the subscribers of a stream have come to a position, as far as the driver
+    /// knows of any.
     fn have_received(&self, session_id: i32, stream_id: i32, position: i64) -> bool;
 }
 

@@ -281,7 +281,8 @@ fn damaged_frames_end_the_replay() {
     assert!(text.starts_with("failed to read fragment header, "), "{text}");
 }
 
-/// The end of a failed replay revokes its publication, and takes from subscribers what they have not received.
+/// The end of a failed replay revokes its publication, and takes from subscribers what they have
+/// not received.
 #[test]
 fn failed_replay_waits_for_its_subscribers() {
     struct Received(bool);

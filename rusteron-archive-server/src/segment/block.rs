@@ -28,8 +28,9 @@ pub(crate) struct CheckedBlock {
 }
 
 impl BlockCheck {
-    /// Checks the frames of a block that begin before `limit`, and puts in the ids. Stops before padding, before a last frame
-    /// of which the block has only a part, and before a wrong one, which is the first of the next block.
+    /// Checks the frames of a block that begin before `limit`, and puts in the ids. Stops before
+    /// padding, before a last frame of which the block has only a part, and before a wrong one,
+    /// which is the first of the next block.
     ///
     /// The first frame's length is `first_length`. Its bytes in the block are neither read nor written: where the block
     /// is a part of a log buffer, they make it visible.
@@ -37,7 +38,8 @@ impl BlockCheck {
     /// `term_id` and `term_offset` say where the block begins.
     ///
     /// # Errors
-    /// The first frame is wrong, or [`Incomplete`](FrameFault::Incomplete): a longer block may hold it.
+    /// The first frame is wrong, or [`Incomplete`](FrameFault::Incomplete): a longer block may hold
+    /// it.
     pub(crate) fn check(
         &self,
         first_length: [u8; 4],

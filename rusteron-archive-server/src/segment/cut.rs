@@ -36,18 +36,19 @@ pub(crate) fn cut(
     file.sync(level)
 }
 
-/// Tells whether no frame begins where a segment does. That of the first segment of a recording may begin later.
+/// Tells whether no frame begins where a segment does. That of the first segment of a recording may
+/// begin later.
 pub(crate) fn is_empty(storage: &dyn Storage, name: &str) -> io::Result<bool> {
     Ok(header_at(&*storage.open(name)?, 0)?.unwrap_or_default() == Header::default())
 }
 
-/// Moves the segments behind the end of a recording out of the way of those to come. Otherwise recovery after a crash would
-/// take their frames for the recording's. Those with frames get another name, by which they are deleted with the recording:
-/// an interrupted truncation has left them, or the catalog is an older copy, and nothing else has what they hold. Returns
-/// their names.
+/// Moves the segments behind the end of a recording out of the way of those to come. Otherwise
+/// recovery after a crash would take their frames for the recording's. Those with frames get
+/// another name, by which they are deleted with the recording: an interrupted truncation has left
+/// them, or the catalog is an older copy, and nothing else has what they hold. Returns their names.
 ///
-/// The segment at the end gets its length, which may be another one than it had before a replication described the empty
-/// recording anew.
+/// The segment at the end gets its length, which may be another one than it had before a
+/// replication described the empty recording anew.
 pub(crate) fn clear_behind(
     storage: &dyn Storage,
     geometry: &Geometry,

@@ -101,8 +101,8 @@ impl FrameCheck {
         is_data.then(|| align(length))
     }
 
-    /// Returns how many bytes at the start of `block` are whole frames of a session that pass [`check`](Self::check), and why
-    /// the next one does not, if there is one.
+    /// Returns how many bytes at the start of `block` are whole frames of a session that pass
+    /// [`check`](Self::check), and why the next one does not, if there is one.
     pub(crate) fn check_block(
         &self,
         block: &[u8],

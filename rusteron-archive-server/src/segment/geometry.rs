@@ -3,8 +3,9 @@
 use crate::segment::frame::{FrameCheck, MAX_DATA_LENGTH};
 
 const SUFFIX: &str = ".rec";
-/// The end of files that are out of a recording's way: older releases of Java's archive left them to be deleted, and an
-/// extension leaves what lies behind the end that the catalog has. They go when their recording is truncated or purged.
+/// The end of files that are out of a recording's way: older releases of Java's archive left them
+/// to be deleted, and an extension leaves what lies behind the end that the catalog has. They go
+/// when their recording is truncated or purged.
 pub(crate) const DELETED_SUFFIX: &str = ".del";
 const MIN_LENGTH: i32 = 64 << 10;
 const MAX_LENGTH: i32 = 1 << 30;
@@ -69,8 +70,8 @@ impl Geometry {
                 "segment length {segment_length}: must be a power of two from the term length {term_length} to 1g"
             ));
         }
-        // So that no position of a segment exceeds 63 bits. No frame begins at a position that is no multiple of the
-        // alignment, but Java's archive serves such a recording, too.
+        // So that no position of a segment exceeds 63 bits. No frame begins at a position that is
+        // no multiple of the alignment, but Java's archive serves such a recording, too.
         let max = i64::MAX - 2 * i64::from(segment_length);
         if !(0..=max).contains(&start_position) {
             return Err(format!("start position {start_position}: must be from 0 to {max}"));

@@ -25,7 +25,8 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Whole frames, and what a crash has torn, have to reach a position that the recording is known to have had.
+    /// Whole frames, and what a crash has torn, have to reach a position that the recording is
+    /// known to have had.
     fn lost_behind(self, position: Option<i64>) -> Self {
         match (self.tail, position) {
             (Tail::Clean | Tail::Torn | Tail::Cut, Some(position)) if position > self.end => {
@@ -41,11 +42,12 @@ impl Found {
 pub(crate) struct Evidence {
     /// The checksum that stands in frames. Frames without it may be of an archive with other settings.
     pub(crate) checksum: Option<Checksum>,
-    /// A position up to which everything has been written, and may have been announced: the one that the recording had when
-    /// its process was killed, if the operating system has survived that, or where it stopped in order.
+    /// A position up to which everything has been written, and may have been announced: the one
+    /// that the recording had when its process was killed, if the operating system has survived
+    /// that, or where it stopped in order.
     pub(crate) position: Option<i64>,
-    /// The files are those that the archive wrote. In a copy, holes prove nothing, as copying makes them of zeros and fills
-    /// them, and a copy can be cut short.
+    /// The files are those that the archive wrote. In a copy, holes prove nothing, as copying makes
+    /// them of zeros and fills them, and a copy can be cut short.
     pub(crate) is_original: bool,
 }
 
@@ -333,7 +335,8 @@ impl<'a> Scan<'a> {
         }
         let end_position = position + length as i64;
         let is_known = evidence.position.is_some_and(|position| position >= end_position);
-        // Disks write whole sectors. Within a page, only a checksum tells zeros that were written from those that were not.
+        // Disks write whole sectors. Within a page, only a checksum tells zeros that were written
+        // from those that were not.
         let has_checksum = evidence.checksum.is_some() && !is_followed;
         let unit = if has_checksum { SECTOR } else { PAGE };
         // The page of the next header is there.

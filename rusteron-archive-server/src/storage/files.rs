@@ -35,8 +35,8 @@ impl Directory {
         Ok(Self { access, ..Self::open_existing(path, false)? })
     }
 
-    /// As [`open_existing`](Self::open_existing), for a tool, whose user may be another one than the archive's: new files
-    /// get the owner and the mode of the file of this name.
+    /// As [`open_existing`](Self::open_existing), for a tool, whose user may be another one than
+    /// the archive's: new files get the owner and the mode of the file of this name.
     pub(crate) fn open_of_archive(
         path: &Path,
         is_read_only: bool,

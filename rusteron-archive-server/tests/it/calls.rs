@@ -1,5 +1,6 @@
-//! What a call of the archive client or of the Aeron client makes ends with what it returns: no counter, no log buffer, no
-//! open file and no subscription of the archive is left, however often it is called.
+//! What a call of the archive client or of the Aeron client makes ends with what it returns: no
+//! counter, no log buffer, no open file and no subscription of the archive is left, however often
+//! it is called.
 //!
 //! `RUSTERON_ARCHIVE_CALLS=100` makes each call so often.
 
@@ -32,8 +33,8 @@ struct Calls {
 }
 
 impl Calls {
-    /// Returns what server, driver and client use: counters, log buffers of publications and of images, mapped and open
-    /// files of theirs, subscriptions of the archive.
+    /// Returns what server, driver and client use: counters, log buffers of publications and of
+    /// images, mapped and open files of theirs, subscriptions of the archive.
     fn usage(&self) -> [usize; 6] {
         let is_heartbeat = |counter: &CounterSnapshot| counter.type_id == CLIENT_HEARTBEAT;
         let aeron_dir = self.fixture.driver.aeron_dir();

@@ -21,7 +21,8 @@ fn checksums_are_written_and_checked() {
     assert_eq!(replay_all(&archive, recording_id, recorded()), (0..100).collect::<Vec<_>>());
 }
 
-/// The server resolves the name of a session's control address, and the media driver that of a replay.
+/// The server resolves the name of a session's control address, and the media driver that of a
+/// replay.
 #[test]
 fn replay_shares_the_control_address_of_responses() {
     let fixture = Fixture::launch();

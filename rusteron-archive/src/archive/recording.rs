@@ -32,10 +32,11 @@ impl Archive {
     /// Adds a publication, and has the archive record it from its beginning. Returns the publication and the id of the
     /// recording.
     ///
-    /// The recording ends with the publication, or when it is stopped, and the archive's subscription ends with it. The
-    /// archive has to be on the same media driver as the client, and reads a UDP publication as a spy. A UDP channel
-    /// that does not name `ssc` gets `ssc=true`, so that the spy counts as a subscriber: otherwise nothing is sent, and
-    /// nothing recorded, before there is another subscriber. With `ssc=false`, messages wait for a subscriber.
+    /// The recording ends with the publication, or when it is stopped, and the archive's
+    /// subscription ends with it. The archive has to be on the same media driver as the client, and
+    /// reads a UDP publication as a spy. A UDP channel that does not name `ssc` gets `ssc=true`, so
+    /// that the spy counts as a subscriber: otherwise nothing is sent, and nothing recorded, before
+    /// there is another subscriber. With `ssc=false`, messages wait for a subscriber.
     ///
     /// Blocks as [`start_recording`](Self::start_recording) and
     /// [`Aeron::add_publication`](rusteron_client::Aeron::add_publication) do together, and then until the recording
@@ -97,8 +98,8 @@ impl Archive {
         let channel = limited_to_session(&publication.channel, session_id);
         let subscribed = UncheckedChannel(&channel);
         let earlier = self.active_recordings(session_id);
-        // No other publication has this session, so a subscription that outlives it would record nothing, and count
-        // against the archive's limit until somebody stops it.
+        // No other publication has this session, so a subscription that outlives it would record
+        // nothing, and count against the archive's limit until somebody stops it.
         let auto_stop = true;
         let started = self.start_recording(subscribed, stream_id, SourceLocation::Local, auto_stop);
         if started.as_ref().is_err_and(|error| error.code() != 0) {
@@ -107,8 +108,8 @@ impl Archive {
         let recorded =
             started.and_then(|_| self.await_recording_of(&channel, publication, earlier));
         recorded.inspect_err(|_| {
-            // The caller gets neither the subscription's id nor its channel with which to end it. After a timeout, the
-            // archive may yet start it, and executes this request after that.
+            // The caller gets neither the subscription's id nor its channel with which to end it.
+            // After a timeout, the archive may yet start it, and executes this request after that.
             let _ = self.try_stop_recording(subscribed, stream_id);
         })
     }

@@ -196,9 +196,9 @@ impl Archive {
     /// Has the archive replay a recording. Returns the subscription at which the replay arrives.
     ///
     /// The subscription receives only this replay, and may not be connected yet. The replay ends
-    /// with the subscription: the archive notices that within the drivers' timeouts, and counts the replay
-    /// against its limit until then. [`stop_replay`](Self::stop_replay) ends it at once. With
-    /// `control-mode=response` in the channel, the archive connects back to this client.
+    /// with the subscription: the archive notices that within the drivers' timeouts, and counts the
+    /// replay against its limit until then. [`stop_replay`](Self::stop_replay) ends it at once.
+    /// With `control-mode=response` in the channel, the archive connects back to this client.
     ///
     /// The replay waits for a slow subscriber, up to the timeouts of the media drivers. Nothing is
     /// lost if polls come in time. If the archive cannot read on, the image ends, and

@@ -96,12 +96,12 @@ impl PersistentSubscriptionContext {
         Ok(self)
     }
 
-    /// Sets the number of replays in a row that may end without a single message, before the subscription
-    /// [fails](crate::PersistentSubscription::failure). The default is 5.
+    /// Sets the number of replays in a row that may end without a single message, before the
+    /// subscription [fails](crate::PersistentSubscription::failure). The default is 5.
     ///
-    /// A replay ends like this where the recording is damaged, or if nothing comes through the replay channel for the
-    /// [message timeout](ArchiveContext::message_timeout). Joining the live stream, or connecting to the archive again,
-    /// starts the count anew.
+    /// A replay ends like this where the recording is damaged, or if nothing comes through the
+    /// replay channel for the [message timeout](ArchiveContext::message_timeout). Joining the live
+    /// stream, or connecting to the archive again, starts the count anew.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ArchiveErrorKind::InvalidArgument) for 0.

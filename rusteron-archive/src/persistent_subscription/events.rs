@@ -18,8 +18,9 @@ pub enum PersistentSubscriptionEvent {
     LiveJoined,
     /// The subscription has left the live stream, and falls back to the recording.
     LiveLeft,
-    /// An error, of the subscription's own or one that the archive reports, such as a replay that ends early. The
-    /// subscription tries again, unless it [has failed](crate::PersistentSubscription::failure).
+    /// An error, of the subscription's own or one that the archive reports, such as a replay that
+    /// ends early. The subscription tries again, unless it [has
+    /// failed](crate::PersistentSubscription::failure).
     Error(ArchiveError),
 }
 
@@ -74,10 +75,10 @@ pub(super) const ETIMEDOUT: c_int = if cfg!(target_os = "linux") { 110 } else { 
 const REPORTS: [&str; 2] = ["The archive reports:", NO_PROGRESS];
 pub(super) const NO_PROGRESS: &str = "No progress beyond position=";
 
-/// Converts a failure that C or the shim reports, of which there are three. One is an answer of the archive,
-/// with its number moved up by 200. One is an error of C's client with its text: its number has
-/// lost its sign, or is 11 in place of any other number. One is a text of C's own, with a system
-/// error.
+/// Converts a failure that C or the shim reports, of which there are three. One is an answer of the
+/// archive, with its number moved up by 200. One is an error of C's client with its text: its
+/// number has lost its sign, or is 11 in place of any other number. One is a text of C's own, with
+/// a system error.
 pub(super) fn error(recording_id: i64, code: c_int, text: &str) -> ArchiveError {
     /// The numbers of the media driver, which are negative in C's texts.
     const DRIVER: std::ops::RangeInclusive<c_int> = 1..=14;

@@ -9,8 +9,8 @@ use crate::persistent_subscription::events::{ETIMEDOUT, NO_PROGRESS};
 
 /// Counts the replays that have ended without a message.
 ///
-/// C asks for the next replay for ever. That helps if the network or the archive recovers, and not if the recording is
-/// damaged.
+/// C asks for the next replay for ever. That helps if the network or the archive recovers, and not
+/// if the recording is damaged.
 #[derive(Debug)]
 pub(super) struct Progress {
     max_replays: u32,

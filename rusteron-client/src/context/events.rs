@@ -407,7 +407,8 @@ unsafe extern "C" fn on_publication_error(
     clientd: *mut c_void,
     values: *mut sys::aeron_publication_error_values_t,
 ) {
-    // SAFETY: as in `on_close`. C passes a structure that lives for the call, followed by its message.
+    // SAFETY: as in `on_close`. C passes a structure that lives for the call, followed by its
+    // message.
     let (handlers, error) = unsafe {
         let handlers = &*clientd.cast::<Handlers<OnPublicationError>>();
         (handlers, PublicationError::from_raw(values))

@@ -195,7 +195,8 @@ impl AeronNetwork {
             .map_err(SnapshotError::from)
             .and_then(|_| self.await_recording(&archive, session_id, content))
             .inspect_err(|_| {
-                // Without a recording whose end ends it, the subscription would stay, and count against the limit.
+                // Without a recording whose end ends it, the subscription would stay, and count
+                // against the limit.
                 let _ = archive.try_stop_recording(unchecked, stream_id);
             })?;
         let ticker = self.ticker.clone();

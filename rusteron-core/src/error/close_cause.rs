@@ -28,8 +28,8 @@ use rusteron_sys as sys;
 pub enum CloseCause {
     /// Only the handle's own publication or subscription has ended. Its client is open.
     Handle,
-    /// The cluster session that the publication belonged to has ended. Its client is open: connect to
-    /// the cluster anew.
+    /// The cluster session that the publication belonged to has ended. Its client is open: connect
+    /// to the cluster anew.
     ClusterSession(
         /// The way in which the session ended.
         SessionEnd,

@@ -16,7 +16,8 @@ pub(super) fn is_heading(line: &str) -> bool {
 
 /// Returns what helps when the operating system reports that a resource is used up.
 ///
-/// Most of these failures are the media driver's, whose text a client shows, so no advice says whose process it is.
+/// Most of these failures are the media driver's, whose text a client shows, so no advice says
+/// whose process it is.
 pub fn exhausted(errno: i32) -> Option<&'static str> {
     // The values are the same on all operating systems.
     const ENOMEM: i32 = 12;

@@ -13,7 +13,8 @@ pub fn print(text: impl Display) {
     let _ = write!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// Prints a line to standard error. Parts of it may come from other processes, so control characters are escaped.
+/// Prints a line to standard error. Parts of it may come from other processes, so control
+/// characters are escaped.
 pub fn print_error(program: &str, what: impl Display) {
     let _ = writeln!(io::stderr(), "{program}: {}", Printable(what));
 }

@@ -206,7 +206,8 @@ fn dead_neighbor_is_forgotten_after_step_back() {
     await_that("its end", || value(&cnc, NEIGHBORS) == Some(0));
 }
 
-/// Java's driver compares heartbeats with the wall clock, so its timeout is longer than the steps here.
+/// Java's driver compares heartbeats with the wall clock, so its timeout is longer than the steps
+/// here.
 #[test]
 fn client_of_java_driver_survives_steps() {
     if !has_java() {
@@ -223,7 +224,8 @@ fn client_of_java_driver_survives_steps() {
     assert_eq!(client.line(), "exchanged");
 }
 
-/// Java's client compares the driver's heartbeat with the wall clock, and its timeout is longer than the steps here.
+/// Java's client compares the driver's heartbeat with the wall clock, and its timeout is longer
+/// than the steps here.
 #[test]
 fn java_client_survives_steps() {
     if !has_java() {

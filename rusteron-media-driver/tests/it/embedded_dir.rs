@@ -7,7 +7,8 @@ use std::{env, io};
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::ChildProcess;
 
-/// An embedded driver in a process of its own, which lives until it is killed. Returns its directory, too.
+/// An embedded driver in a process of its own, which lives until it is killed. Returns its
+/// directory, too.
 fn embedding_process() -> (ChildProcess, PathBuf) {
     let mut command = Command::new(env::current_exe().expect("this program"));
     command.args(["--exact", "embedded_dir::embed_until_killed", "--ignored", "--nocapture"]);

@@ -1,4 +1,5 @@
-//! A driver whose directory was removed or replaced while it ran. It must harm neither its clients nor its successor.
+//! A driver whose directory was removed or replaced while it ran. It must harm neither its clients
+//! nor its successor.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,8 +16,8 @@ fn launch(dir: &Path) -> MediaDriver {
     MediaDriver::launch(context).expect("a driver")
 }
 
-/// A driver, and another that has replaced its directory, with a client and a publication of each. As each driver counts
-/// from the same number, the log buffers have the same names.
+/// A driver, and another that has replaced its directory, with a client and a publication of each.
+/// As each driver counts from the same number, the log buffers have the same names.
 fn replaced(dir: &Path) -> [(MediaDriver, Aeron, Publication); 2] {
     let [first, second] = [(), ()].map(|()| {
         let _ = fs::remove_dir_all(dir);
@@ -133,7 +134,8 @@ fn lost_directory_is_reported_once() {
     assert_eq!(errors().lines().count(), 1, "{}", errors());
 }
 
-/// The file is beside the directory, where other users may have placed a file or a link under its name.
+/// The file is beside the directory, where other users may have placed a file or a link under its
+/// name.
 #[cfg(unix)]
 #[test]
 fn former_errors_are_saved_for_the_user_alone() {

@@ -1,5 +1,5 @@
-//! Pairs of settings that are valid one by one. Each driver refuses its pair and names a setting of it, or passes
-//! messages and ends.
+//! Pairs of settings that are valid one by one. Each driver refuses its pair and names a setting of
+//! it, or passes messages and ends.
 //!
 //! `RUSTERON_SETTING_PAIRS=all` tries all pairs, otherwise a few by chance.
 
@@ -13,7 +13,8 @@ use rusteron_test_support::{DEADLINE, DriverProcess, Random, context, free_port,
 
 use crate::MEDIA_DRIVER;
 
-/// Extreme values: of integers and sizes, of durations, and of flags. No size is larger than a small machine's memory.
+/// Extreme values: of integers and sizes, of durations, and of flags. No size is larger than a
+/// small machine's memory.
 const VALUES: [&str; 24] = [
     "-2147483648",
     "-1",

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-/// Returns whether the library refers to a symbol. Its objects have the names of their symbols in them.
+/// Returns whether the library refers to a symbol. Its objects have the names of their symbols in
+/// them.
 fn refers_to(symbol: &str) -> bool {
     let libraries = fs::read_dir(Path::new(env!("OUT_DIR"))).expect("the build's directory");
     let libraries = libraries.map(|entry| entry.expect("an entry").path());

@@ -45,7 +45,8 @@ pub(super) fn with_archive(
     })
 }
 
-/// Returns the failure of a replay that has ended early, with the archive's reason, which can come after its end.
+/// Returns the failure of a replay that has ended early, with the archive's reason, which can come
+/// after its end.
 pub(super) fn replay_ended(archive: &Archive, text: String) -> Failure {
     let deadline = Instant::now() + REASON_DEADLINE;
     while Instant::now() < deadline {

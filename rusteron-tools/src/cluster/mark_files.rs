@@ -239,8 +239,8 @@ impl Problem {
     }
 }
 
-/// Returns the content of a file. `None` if there is no such file, or with a problem. Reads, because another process may
-/// cut off a mapped file.
+/// Returns the content of a file. `None` if there is no such file, or with a problem. Reads,
+/// because another process may cut off a mapped file.
 pub(super) fn read_if_there(path: &Path, problems: &mut Vec<Problem>) -> Option<Vec<u8>> {
     match files::read(path, MAX_LENGTH) {
         Ok(bytes) => Some(bytes),

@@ -273,7 +273,8 @@ fn answer_no(mut command: Command) -> std::io::Result<(ExitStatus, String)> {
     Ok((child.wait()?, String::from_utf8_lossy(&text).into_owned()))
 }
 
-/// Replaces the directory of a server that was killed by a copy, as an operator would who moves to another disk.
+/// Replaces the directory of a server that was killed by a copy, as an operator would who moves to
+/// another disk.
 fn restore_copy(how: Copy, dir: &Path) -> Result<(), Failure> {
     let copy = dir.with_extension("copy");
     let cannot = |error| Failure::run("cannot copy the archive's directory", error);

@@ -93,8 +93,8 @@ impl Campaign<'_> {
         Ok(())
     }
 
-    /// Lets a driver that has hung long enough go on, and end in good order. It must not touch the files of its
-    /// successor, which the next checkpoint needs.
+    /// Lets a driver that has hung long enough go on, and end in good order. It must not touch the
+    /// files of its successor, which the next checkpoint needs.
     fn look_at_predecessor(&mut self, now: Instant) -> Result<(), Failure> {
         let Some(mut driver) = self.predecessor.take() else { return Ok(()) };
         if driver.hangs_until.is_some_and(|until| until <= now) {
@@ -114,7 +114,8 @@ impl Campaign<'_> {
         Ok(())
     }
 
-    /// Notices the end of a client whose messages are not checked. Returns the client if it still runs.
+    /// Notices the end of a client whose messages are not checked. Returns the client if it still
+    /// runs.
     fn look_at_client(&mut self, client: Option<Process>) -> Result<Option<Process>, Failure> {
         let Some(mut client) = client else { return Ok(None) };
         let Some(status) = client.ended()? else { return Ok(Some(client)) };

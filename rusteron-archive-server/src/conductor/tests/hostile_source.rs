@@ -259,8 +259,8 @@ impl Hostile<'_> {
         }
     }
 
-    /// Makes a block as the image's poll finds one in a term: whole frames, or padding alone. Some are too long, or of
-    /// another type than data.
+    /// Makes a block as the image's poll finds one in a term: whole frames, or padding alone. Some
+    /// are too long, or of another type than data.
     fn block(&mut self, id: i64, position: i64) -> Block {
         let descriptor = *self.harness.conductor.catalog.get(id).expect("a recording");
         let geometry = descriptor.geometry();

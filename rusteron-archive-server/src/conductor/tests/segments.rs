@@ -247,7 +247,8 @@ fn extension_renames_segments_behind_the_end() {
     let mut harness = recorded();
     let last = harness.storage.content("0-393216.rec").expect("a segment");
     harness.storage.create("0-524288.rec", SEGMENT as u64).expect("an empty segment");
-    // As if the process had ended behind the edit of a truncation, or an older catalog had been restored.
+    // As if the process had ended behind the edit of a truncation, or an older catalog had been
+    // restored.
     harness.conductor.catalog.set_stop_position(0, FRAME).expect("an edit");
     harness.send(extend(0));
     let subscription = harness.register();

@@ -455,7 +455,8 @@ fn strangers_have_a_limited_number_of_sessions() {
     let mut harness = Harness::new();
     let begun = (0..1000).filter(|_| request_session(&mut harness, 9, "other:1")).count();
     assert_eq!((begun, harness.orders().len()), (MAX_UNAUTHENTICATED, MAX_UNAUTHENTICATED));
-    // They end by themselves, and their log buffers linger: the next ones begin after the connect timeout.
+    // They end by themselves, and their log buffers linger: the next ones begin after the connect
+    // timeout.
     harness.conductor.on_request_image_unavailable(9);
     harness.tick();
     assert!(!request_session(&mut harness, 9, "other:1"));

@@ -244,8 +244,8 @@ impl ImageFields {
 
     /// Passes the whole frames of the next `block_length_limit` bytes to the handler, in one piece
     /// with their headers. Moves the subscriber position past them. Returns their length, or 0 if
-    /// they may have been overwritten while the handler read them: the driver has freed the position,
-    /// because it has timed out the client.
+    /// they may have been overwritten while the handler read them: the driver has freed the
+    /// position, because it has timed out the client.
     ///
     /// # Safety
     /// As for [`poll`](Self::poll).

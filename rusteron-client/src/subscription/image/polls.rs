@@ -244,8 +244,9 @@ impl Image<'_> {
     ///
     /// The handler also gets the session id and the term id. Padding at the end of a term is a
     /// separate block, however long. Returns the length of the block. Zero means that nothing has
-    /// arrived, or that the next frame is longer than the limit. It also means that what the handler got may have been
-    /// overwritten while it read: the driver has timed out this client, for which the publisher waits no more.
+    /// arrived, or that the next frame is longer than the limit. It also means that what the
+    /// handler got may have been overwritten while it read: the driver has timed out this client,
+    /// for which the publisher waits no more.
     ///
     /// Corresponds to `aeron_image_block_poll`.
     #[doc(alias("aeron_image_block_poll", "BlockHandler"))]

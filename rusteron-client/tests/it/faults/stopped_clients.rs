@@ -197,7 +197,8 @@ fn polls_are_closed_and_move_nothing() {
     drop((all.aeron, all.driver));
 }
 
-/// The publisher may overwrite a block as soon as the driver has freed the position, long before another resource has it.
+/// The publisher may overwrite a block as soon as the driver has freed the position, long before
+/// another resource has it.
 #[test]
 fn block_of_a_freed_position_does_not_count() {
     let driver = launch_with(|context| {

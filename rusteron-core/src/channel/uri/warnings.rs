@@ -1,4 +1,5 @@
-//! Warnings about parts of a channel that the media driver accepts, and ignores or reads in an unexpected way.
+//! Warnings about parts of a channel that the media driver accepts, and ignores or reads in an
+//! unexpected way.
 //!
 //! A publication and a subscription often have the same channel, so a value that only the other one reads gives no
 //! warning.

@@ -1,7 +1,8 @@
 //! A client that takes all memory of the driver's file system.
 //!
-//! It adds publications until one is refused, and writes to each page of their log buffers. Clients that had theirs
-//! before must not notice: a driver with sparse log buffers keeps the space that the others have yet to take.
+//! It adds publications until one is refused, and writes to each page of their log buffers. Clients
+//! that had theirs before must not notice: a driver with sparse log buffers keeps the space that
+//! the others have yet to take.
 
 use std::error::Error;
 use std::fs::File;
