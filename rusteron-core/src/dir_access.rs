@@ -56,7 +56,7 @@ impl DirAccess {
     /// it for others, too. Missing directories above it get modes by the umask.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Returns the errors of the operating system.
     pub fn create_dir(self, dir: &Path) -> io::Result<()> {
         let Some((mode, _)) = self.modes().filter(|_| !dir.is_dir()) else {
             return fs::create_dir_all(dir);
@@ -115,7 +115,7 @@ impl std::str::FromStr for DirAccess {
 /// parent.
 ///
 /// # Errors
-/// Those of the operating system.
+/// Returns the errors of the operating system.
 pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     #[cfg(unix)]
     {

@@ -19,7 +19,7 @@ use crate::{options, text};
 #[derive(Serialize)]
 struct VerifiedRecordings {
     recordings: Vec<VerifiedRecording>,
-    /// Of recordings that the catalog does not have. Empty if one recording was asked for.
+    /// Segments of recordings that the catalog does not have. Empty if one recording was asked for.
     unknown_segments: Vec<String>,
 }
 

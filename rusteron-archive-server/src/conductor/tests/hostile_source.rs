@@ -33,7 +33,7 @@ const TEMPLATES: [u16; 8] = [1, 22, 24, 59, 106, 23, 101, 58];
 #[derive(Debug)]
 struct Block {
     bytes: Vec<u8>,
-    /// Of the frames before the first wrong one.
+    /// The end of the frames before the first wrong one.
     valid_length: usize,
     is_polled: bool,
     has_ended: bool,
