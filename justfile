@@ -83,18 +83,18 @@ rusteron *args:
 # Run Java's media driver; takes properties such as -Daeron.dir=/dev/shm/x
 [group('run')]
 run-aeron-media-driver-java *args:
-    java/run Launch.java "$@"
+    lab/java/run Launch.java "$@"
 
 # Run Java's archive with its media driver, on port 8010; takes properties such as -Daeron.archive.dir=/tmp/x
 [group('run')]
 run-archive-java *args:
-    java/run Launch.java archive -Daeron.archive.control.channel=aeron:udp?endpoint=localhost:8010 -Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0 "$@"
+    lab/java/run Launch.java archive -Daeron.archive.control.channel=aeron:udp?endpoint=localhost:8010 -Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0 "$@"
 
 # Run a cluster of Java's consensus modules, with archives and services in Java or, with `--rust`, in Rust
 [group('run')]
 run-cluster *args:
     case " $* " in *" --rust "*) cargo build --release -p rusteron-examples -p rusteron-archive-server --features rusteron-examples/cluster ;; esac
-    java/run-cluster "$@"
+    lab/java/run-cluster "$@"
 
 # Rewrite the committed bindings from Aeron's headers (libclang)
 [group('make')]
@@ -130,22 +130,22 @@ benchmark *args:
 # Compare README's command with C, also link-time optimised (clang-22, lld-22), and Aeron's Java sample
 [group('benchmarks')]
 benchmark-headline *args:
-    benchmarks/headline "$@"
+    lab/benchmarks/headline "$@"
 
 # Count the instructions per message, in Rust and in C, and check them against bounds (needs valgrind); results in target/benchmarks
 [group('benchmarks')]
 benchmark-instructions *args:
     .ci/instructions "$@"
 
-# Run every caller of the cross-language service against every server (needs Java, Maven, Go, Python); `--ignored` after `cross-language/build grpc` tests the callers over gRPC
+# Run every caller of the cross-language service against every server (needs Java, Maven, Go, Python); `--ignored` after `lab/cross-language/build grpc` tests the callers over gRPC
 [group('cross-language')]
 cross-language-test *args:
-    cross-language/build
-    cargo test --manifest-path cross-language/Cargo.toml -- "$@"
+    lab/cross-language/build
+    cargo test --manifest-path lab/cross-language/Cargo.toml -- "$@"
 
 # Measure the cross-language service over Aeron, gRPC and in one process in turn, an hour or two on a quiet machine (needs what cross-language-test needs; Linux); `--help` lists the options
 [group('cross-language')]
 benchmark-cross-language *args:
-    cross-language/build --release rust java python c go grpc
-    cargo build --release -p cross-language-test --features measure --manifest-path cross-language/Cargo.toml
-    cross-language/target/release/measure "$@"
+    lab/cross-language/build --release rust java python c go grpc
+    cargo build --release -p cross-language-test --features measure --manifest-path lab/cross-language/Cargo.toml
+    lab/cross-language/target/release/measure "$@"

@@ -191,7 +191,7 @@ def missing_of_java():
     java = str(Path(home) / "bin" / "java") if home else "java"
     if not shutil.which(java):
         return "java"
-    has_artifacts = (ROOT / "java/target/lib/pom.xml").exists()
+    has_artifacts = (ROOT / "lab/java/target/lib/pom.xml").exists()
     return None if has_artifacts or shutil.which("mvn") else "mvn"
 
 
@@ -203,12 +203,12 @@ class JavaArchive:
         self.log = root / "log"
         port = free_port()
         # Maven may take a minute. Deadlines begin afterwards.
-        prepare = [ROOT / "java/run", "--prepare", "io.aeron.archive.ArchivingMediaDriver", "-Xshare:auto"]
+        prepare = [ROOT / "lab/java/run", "--prepare", "io.aeron.archive.ArchivingMediaDriver", "-Xshare:auto"]
         subprocess.run(prepare, check=True)
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [
-                    ROOT / "java/run",
+                    ROOT / "lab/java/run",
                     "io.aeron.archive.ArchivingMediaDriver",
                     *["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Xshare:auto"],
                     f"-Daeron.dir={self.aeron_dir}",

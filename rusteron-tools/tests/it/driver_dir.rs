@@ -140,7 +140,7 @@ fn killed_driver_is_dead_and_readable() {
     drop((publication, subscription));
 }
 
-/// The media driver of `java/pom.xml`; killed when this is dropped.
+/// The media driver of `lab/java/pom.xml`; killed when this is dropped.
 struct JavaDriver(Child);
 
 impl JavaDriver {
@@ -163,7 +163,7 @@ impl JavaDriver {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
-            .expect("java/run starts");
+            .expect("lab/java/run starts");
         Some(Self(child))
     }
 }

@@ -147,7 +147,7 @@ fn run(input: String, release: &str) -> String {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .expect("java/run starts");
+        .expect("lab/java/run starts");
     let mut stdin = java.stdin.take().expect("a pipe");
     let writer = thread::spawn(move || stdin.write_all(input.as_bytes()));
     let output = java.wait_with_output().expect("the program ends");

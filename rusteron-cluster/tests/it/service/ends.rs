@@ -228,7 +228,7 @@ impl SplitNode {
     }
 }
 
-/// `java/run` with a class, and options of the JVM.
+/// `lab/java/run` with a class, and options of the JVM.
 fn java(class: &str) -> Command {
     let mut command = Command::new(java_run());
     command.args([

@@ -1,0 +1,109 @@
+//! Programs in Java, as processes of their own.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::command_line::failure::{self, Failure};
+use crate::command_line::interrupt::Interrupt;
+use crate::processes::program::Program;
+
+/// How much longer to wait for Java's signs of life than for those of our own threads. A Java machine has
+/// to start, and to compile, on what may be a busy machine.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Options that the script `lab/java/run` adds to those of the command line.
+const OPTIONS: &str = "RUSTERON_JAVA_OPTIONS";
+
+/// The Java contender, if there is one on this machine.
+#[derive(Debug, Clone)]
+pub struct Java {
+    /// The options for the Java machine.
+    options: Vec<String>,
+    versions: String,
+}
+
+impl Java {
+    /// Looks for Java and Aeron's artifacts, which the script `lab/java/run` fetches once.
+    ///
+    /// # Errors
+    /// A text that says why there is none.
+    pub fn find(options: &[String], interrupt: &Interrupt) -> Result<Self, String> {
+        let mut java = Self { options: options.to_vec(), versions: String::new() };
+        // The first start may have to wait for Maven.
+        let timeout = Duration::from_secs(300);
+        let mut program = java
+            .start("benchmarks/Versions.java", &[], &[], timeout)
+            .map_err(|failure| failure.to_string())?;
+        let line = program.line(interrupt).map_err(|failure| failure.to_string())?;
+        java.versions = line.ok_or_else(|| "it prints no versions".to_owned())?;
+        if let Some(options) = std::env::var_os(OPTIONS).filter(|options| !options.is_empty()) {
+            java.versions.push_str(&format!(", {OPTIONS}={}", options.to_string_lossy()));
+        }
+        Ok(java)
+    }
+
+    /// Looks for Java. Standard error says why it is not there.
+    pub fn find_or_warn(options: &[String], interrupt: &Interrupt) -> Option<Self> {
+        Self::find(options, interrupt)
+            .inspect_err(|reason| {
+                failure::warn(format_args!("the contenders in Java are skipped: {reason}"));
+            })
+            .ok()
+    }
+
+    /// The versions of Aeron, Java and Agrona's bounds checks, as Java says them. Options in the environment follow.
+    pub fn versions(&self) -> &str {
+        &self.versions
+    }
+
+    /// Starts a main class of Aeron's, or a program in `java/` if the name ends in `.java`.
+    ///
+    /// `timeout` is how long a line of its output is waited for.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] if it cannot be started.
+    pub fn start(
+        &self,
+        main: &str,
+        options: &[String],
+        arguments: &[String],
+        timeout: Duration,
+    ) -> Result<Program, Failure> {
+        Self::start_command(main, self.command(main, options, arguments), timeout)
+    }
+
+    /// The command that [`start`](Self::start) runs.
+    pub fn command(&self, main: &str, options: &[String], arguments: &[String]) -> Command {
+        let mut command = Command::new(script());
+        command.arg(main).args(&self.options).args(options).args(arguments);
+        command
+    }
+
+    /// Starts a program by a [`command`](Self::command), perhaps a changed one.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] if it cannot be started.
+    pub fn start_command(
+        main: &str,
+        command: Command,
+        timeout: Duration,
+    ) -> Result<Program, Failure> {
+        Program::start(format!("{main} in Java"), command, timeout + DEADLINE)
+    }
+}
+
+/// The script that starts Java programs, in the source tree that this program was built from.
+fn script() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join("java").join("run")
+}
+
+/// A number in a field of a program's output.
+///
+/// # Errors
+/// [`Failure::Run`] that quotes the line if the field is none.
+pub fn number<T: std::str::FromStr>(line: &str, field: Option<&str>) -> Result<T, Failure> {
+    field
+        .and_then(|field| field.parse().ok())
+        .ok_or_else(|| Failure::Run(format!("not understood: Java prints {line:?}")))
+}
