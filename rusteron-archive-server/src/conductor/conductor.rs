@@ -381,8 +381,7 @@ impl Conductor {
                     self.execute(requester, &request.command, now, out);
                 }
                 // The client has closed its session, and has not waited for the answers.
-                Ok(_) => control.end(End::Closed),
-                Err(_) => control.end(End::RequestImageGone),
+                _ => control.end(End::Closed),
             }
         }
     }
@@ -402,7 +401,7 @@ impl Conductor {
     /// The requests of a client can come no more.
     pub(crate) fn on_request_image_unavailable(&mut self, image: ImageId) {
         for session in self.sessions.on_image(image) {
-            session.on_request_image_unavailable();
+            session.end(End::RequestImageGone);
         }
     }
 

@@ -86,8 +86,8 @@ impl Sessions {
     }
 
     pub(crate) fn remove_ended(&mut self) -> Vec<(SessionId, ControlSession)> {
-        let is_ended = |(_, session): &(_, &ControlSession)| session.ended().is_some();
-        let ended: Vec<_> = self.by_id.iter().filter(is_ended).map(|(id, _)| *id).collect();
+        let is_over = |(_, session): &(_, &ControlSession)| session.is_over();
+        let ended: Vec<_> = self.by_id.iter().filter(is_over).map(|(id, _)| *id).collect();
         ended.into_iter().filter_map(|id| self.by_id.remove_entry(&id)).collect()
     }
 

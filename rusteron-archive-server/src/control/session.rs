@@ -183,15 +183,6 @@ impl ControlSession {
         if self.is_deferring { self.defer(request.to_vec()) } else { self.end(End::Closed) }
     }
 
-    /// Ends the session of a client that is gone, once its requests are carried out: among those
-    /// that wait may be the one that stops a recording.
-    pub(crate) fn on_request_image_unavailable(&mut self) {
-        // No request is empty, so that decoding this one fails.
-        if !self.is_deferring || !self.deferred.push(Vec::new()) {
-            self.end(End::RequestImageGone);
-        }
-    }
-
     /// Keeps a request until the one before it is answered.
     pub(crate) fn defer(&mut self, request: Vec<u8>) {
         if !self.deferred.push(request) {
@@ -199,9 +190,19 @@ impl ControlSession {
         }
     }
 
-    /// Returns the next request that has waited, unless the session has ended.
+    /// Returns the next request that has waited. The requests of a client that has gone are carried
+    /// out, too: one of them may stop a recording that another has started.
     pub(crate) fn next_deferred(&mut self) -> Option<Vec<u8>> {
-        if self.end.is_some() { None } else { self.deferred.remove_first() }
+        if self.has_ended_by_itself() { None } else { self.deferred.remove_first() }
+    }
+
+    /// Returns whether nothing is left to do for the session.
+    pub(crate) fn is_over(&self) -> bool {
+        self.has_ended_by_itself() || self.end.is_some() && !self.is_deferring
+    }
+
+    fn has_ended_by_itself(&self) -> bool {
+        matches!(self.end, Some(End::Closed | End::Failed(_)))
     }
 
     /// The response publication is there, or cannot be added.

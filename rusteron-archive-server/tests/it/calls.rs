@@ -8,7 +8,7 @@ use std::fs;
 
 use rusteron_archive::{
     Archive, AsyncArchive, PersistentSubscription, PersistentSubscriptionContext, ReplayMerge,
-    ReplayParams, ReplicationParams, StartPosition,
+    ReplayParams, ReplicationParams, SourceLocation, StartPosition,
 };
 use rusteron_client::{Aeron, CounterSnapshot};
 use rusteron_test_support::archive::{REPLAY_STREAM, STREAM, record};
@@ -150,6 +150,9 @@ fn sessions_and_recordings_end() {
             let session = Archive::connect(aeron, ipc_context()).expect("a session");
             let session = AsyncArchive::new(session);
             drop(session.recordings(0, 10).expect("sent"));
+            let source = SourceLocation::Local;
+            drop(session.start_recording("aeron:ipc", OTHER_STREAM, source, true).expect("sent"));
+            drop(session.stop_recording("aeron:ipc", OTHER_STREAM).expect("sent"));
             session
         }
         "abandoned listings": { archive.recordings().next() }

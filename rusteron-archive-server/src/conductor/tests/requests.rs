@@ -96,21 +96,27 @@ fn close_waits_for_the_requests_before() {
 
 #[test]
 fn requests_of_a_gone_client_are_carried_out() {
-    let mut harness = Harness::connected();
-    harness.start(3, IPC, false);
-    harness.send(stop(4));
-    harness.clear();
-    // In the same turn as the driver's answer.
-    harness.conductor.on_request_image_unavailable(IMAGE);
-    let subscription = harness.register();
-    harness.tick();
-    assert_eq!(
-        harness.orders(),
-        [
-            format!("close subscription {subscription}"),
-            format!("close session {FIRST_SESSION} image={IMAGE}"),
-        ]
-    );
+    let leave: [fn(&mut Harness); 2] = [
+        |harness| harness.conductor.on_request_image_unavailable(IMAGE),
+        |harness| harness.out.is_connected = false,
+    ];
+    for leave in leave {
+        let mut harness = Harness::connected();
+        harness.start(3, IPC, false);
+        harness.send(stop(4));
+        harness.clear();
+        leave(&mut harness);
+        harness.tick();
+        let subscription = harness.register();
+        harness.tick();
+        assert_eq!(
+            harness.orders(),
+            [
+                format!("close subscription {subscription}"),
+                format!("close session {FIRST_SESSION} image={IMAGE}"),
+            ]
+        );
+    }
 }
 
 #[test]
