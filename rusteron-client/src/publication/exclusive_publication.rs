@@ -1,23 +1,19 @@
 //! A publication with its own log buffer, and its offer in Rust.
 
-use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::time::Instant;
 
 use rusteron_sys as sys;
 
 use crate::client::Client;
 use crate::client::registration::{CancelRequest, PollRequest, Resource, sealed};
 use crate::client::subscription_callbacks::CallbackHandle;
-use crate::client::wait::WaitError;
 use crate::publication::next_frame::BegunFrame;
-use crate::publication::{BufferClaim, PublicationHandle, Publisher, RawPublication};
+use crate::publication::{BufferClaim, PublicationHandle, RawPublication};
 use rusteron_core::error::{BlockFault, OfferError, Position, Result};
 use rusteron_core::ffi::last_error;
-use rusteron_core::idle::IdleStrategy;
 use rusteron_core::log_buffer::{self, FrameIds, HEADER_LENGTH, align, protocol};
 use rusteron_core::threads::SharedBetweenThreads;
 
@@ -67,8 +63,9 @@ unsafe impl Send for ExclusivePublication {}
 unsafe impl Sync for ExclusivePublication where for<'a> Self: SharedBetweenThreads<'a> {}
 
 impl ExclusivePublication {
-    /// Offers one message, of any length up to [`max_message_length`](Self::max_message_length)
-    /// bytes, to the subscribers. A message that does not fit in one fragment is sent in several.
+    /// Offers one message, of any length up to
+    /// [`max_message_length`](PublicationHandle::max_message_length) bytes, to the subscribers. A
+    /// message that does not fit in one fragment is sent in several.
     ///
     /// Copies the message into the log buffer and returns the position after it. Does not block,
     /// does not allocate, makes no system call.
@@ -101,137 +98,9 @@ impl ExclusivePublication {
         })
     }
 
-    /// Offers one message until it is accepted: retries until `deadline`, then makes one last
-    /// attempt. Returns the position after the message.
-    ///
-    /// Retries while no subscriber is connected, under back pressure and while the log buffer is
-    /// rotated. Backs off between two offers: spins, yields, then sleeps for up to a millisecond. For a
-    /// client without a conductor thread, does the conductor's work as well. A deadline in the past
-    /// means one offer. Allocates only for an error after the deadline.
-    ///
-    /// # Errors
-    /// The message has not been sent:
-    /// - [`WaitError::TimedOut`]: the last offer was rejected for the reason in `state`;
-    /// - [`WaitError::Rejected`]: the message is too long, the stream has reached its maximum
-    ///   position, or another process has overwritten the log buffer;
-    /// - [`WaitError::Closed`]: the publication is closed;
-    /// - [`WaitError::CalledFromConductor`]: called from a callback.
-    ///
-    /// ```
-    /// # use rusteron_client::{Aeron, Context};
-    /// # use rusteron_media_driver::MediaDriver;
-    /// use std::time::{Duration, Instant};
-    ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let driver = MediaDriver::launch_embedded()?;
-    /// # let mut context = Context::new()?;
-    /// # context.set_dir(driver.aeron_dir())?;
-    /// # let aeron = Aeron::connect(context)?;
-    /// # let _subscription = aeron.add_subscription("aeron:ipc", 1001)?;
-    /// let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1001)?;
-    /// publication.offer_until(b"hello", Instant::now() + Duration::from_secs(10))?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn offer_until(
-        &mut self,
-        message: &[u8],
-        deadline: Instant,
-    ) -> Result<Position, WaitError> {
-        Publisher::offer_until(self, message, deadline)
-    }
-
-    /// Offers one message until it is accepted, as [`offer_until`](Self::offer_until) does, with an
-    /// idle strategy of the caller. The last idle is not cut short, so the call may last longer than
-    /// the deadline by one idle.
-    ///
-    /// # Errors
-    /// As for [`offer_until`](Self::offer_until).
-    pub fn offer_deadline(
-        &mut self,
-        message: &[u8],
-        deadline: Instant,
-        idle: &mut impl IdleStrategy,
-    ) -> Result<Position, WaitError> {
-        Publisher::offer_deadline(self, message, deadline, idle)
-    }
-
-    /// Offers one message whose bytes lie in several slices, such as a header and a body.
-    ///
-    /// The parts are written one after the other into the log buffer. Subscribers receive one
-    /// message. The caller needs no buffer in which the parts are joined first. An
-    /// [`IoSlice`] is a borrowed slice of bytes. No parts, or parts that are all empty, make an
-    /// empty message.
-    ///
-    /// Otherwise as [`offer`](Self::offer). Does not block; does not allocate, except for a message
-    /// of several fragments on Windows.
-    ///
-    /// # Errors
-    /// As for [`offer`](Self::offer).
-    ///
-    /// ```
-    /// # use rusteron_client::{Aeron, Context};
-    /// # use rusteron_media_driver::MediaDriver;
-    /// use std::io::IoSlice;
-    ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let driver = MediaDriver::launch_embedded()?;
-    /// # let mut context = Context::new()?;
-    /// # context.set_dir(driver.aeron_dir())?;
-    /// # let aeron = Aeron::connect(context)?;
-    /// # let mut subscription = aeron.add_subscription("aeron:ipc", 1001)?;
-    /// # let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1001)?;
-    /// # while !publication.is_connected() { std::thread::yield_now(); }
-    /// let header = 7_u32.to_le_bytes();
-    /// let body = b"body";
-    /// publication.offer_parts(&[IoSlice::new(&header), IoSlice::new(body)])?;
-    ///
-    /// // The subscriber receives one message of 8 bytes.
-    /// let handler = |message: &[u8], _: &rusteron_client::Header<'_>| {
-    ///     assert_eq!(message, b"\x07\0\0\0body");
-    /// };
-    /// while subscription.poll(handler, 10)? == 0 {
-    ///     std::thread::yield_now();
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// Corresponds to `aeron_exclusive_publication_offerv`.
-    #[doc(alias("aeron_exclusive_publication_offerv", "DirectBufferVector"))]
-    #[inline]
-    pub fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
-        Publisher::offer_parts(self, parts)
-    }
-
-    /// Offers one message with reserved values; otherwise as [`offer`](Self::offer).
-    ///
-    /// For each fragment, the supplier gets the payload and returns the reserved value, such as a
-    /// timestamp or a checksum. Subscribers read the value with
-    /// [`Header::reserved_value`](crate::Header::reserved_value). The supplier is called after the
-    /// range for the message has been claimed.
-    ///
-    /// If the supplier panics, the panic goes through to the caller, and the message is not
-    /// delivered: padding replaces it. Fragments before the panic have been sent, and no fragment
-    /// follows them; assemblers drop them.
-    ///
-    /// # Errors
-    /// As for [`offer`](Self::offer).
-    ///
-    /// Corresponds to `aeron_exclusive_publication_offer` with a supplier.
-    #[doc(alias("aeron_exclusive_publication_offer", "ReservedValueSupplier"))]
-    #[inline]
-    pub fn offer_with_reserved_value(
-        &mut self,
-        message: &[u8],
-        supplier: impl FnMut(&[u8]) -> i64,
-    ) -> Result<Position, OfferError> {
-        Publisher::offer_with_reserved_value(self, message, supplier)
-    }
-
     /// Claims a range of the log buffer for a message of `length` bytes, up to
-    /// [`max_payload_length`](Self::max_payload_length). The caller writes the message there
-    /// without a copy. The range starts at a multiple of 32 bytes in memory.
+    /// [`max_payload_length`](PublicationHandle::max_payload_length). The caller writes the message
+    /// there without a copy. The range starts at a multiple of 32 bytes in memory.
     ///
     /// Does not block, does not allocate, makes no system call. The publication is borrowed until
     /// the claim is committed, aborted or dropped. A retry loop therefore has to fill and commit
@@ -286,8 +155,8 @@ impl ExclusivePublication {
     }
 
     /// Appends padding as long as a message of `length` bytes, up to
-    /// [`max_message_length`](Self::max_message_length), and returns the position after it.
-    /// Subscribers skip padding.
+    /// [`max_message_length`](PublicationHandle::max_message_length), and returns the position after
+    /// it. Subscribers skip padding.
     ///
     /// Does not block, does not allocate.
     ///
@@ -388,18 +257,6 @@ impl ExclusivePublication {
         // type is not `Sync`.
         let next = unsafe { *self.fields.next_frame };
         Ok(next.term_begin_position + i64::from(next.term_offset))
-    }
-
-    /// Returns the distance from the position to its limit, in bytes, frame headers included. Returns
-    /// 0 if the position is at the limit or above.
-    ///
-    /// # Errors
-    /// As for [`position`](Self::position).
-    ///
-    /// Corresponds to the difference of two functions of C.
-    #[doc(alias = "availableWindow")]
-    pub fn available_window(&self) -> Result<usize, OfferError> {
-        self.window(self.position()?)
     }
 
     /// Closes the publication, as [`Publication::close`](crate::Publication::close) does.

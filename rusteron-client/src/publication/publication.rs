@@ -1,23 +1,19 @@
 //! A publication for concurrent use by several threads.
 
-use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
-use std::time::Instant;
 
 use rusteron_sys as sys;
 
 use crate::client::Client;
 use crate::client::registration::{CancelRequest, PollRequest, Resource, sealed};
 use crate::client::subscription_callbacks::CallbackHandle;
-use crate::client::wait::WaitError;
-use crate::publication::{BufferClaim, PublicationHandle, Publisher, RawPublication};
+use crate::publication::{BufferClaim, PublicationHandle, RawPublication};
 use rusteron_core::error::{OfferError, Position, Result};
 use rusteron_core::ffi::last_error;
-use rusteron_core::idle::IdleStrategy;
 use rusteron_core::log_buffer::protocol::{Tail, Terms};
 use rusteron_core::log_buffer::{
     self, FRAME_ALIGNMENT, FrameIds, HEADER_LENGTH, PARTITION_COUNT, align,
@@ -96,8 +92,9 @@ unsafe impl Send for Publication {}
 unsafe impl Sync for Publication {}
 
 impl Publication {
-    /// Offers one message, of any length up to [`max_message_length`](Self::max_message_length)
-    /// bytes, to the subscribers. A message that does not fit in one fragment is sent in several.
+    /// Offers one message, of any length up to
+    /// [`max_message_length`](PublicationHandle::max_message_length) bytes, to the subscribers. A
+    /// message that does not fit in one fragment is sent in several.
     ///
     /// Copies the message into the log buffer and returns the position after it. Does not block, does
     /// not allocate, makes no system call; may be called from any thread.
@@ -124,72 +121,9 @@ impl Publication {
         claim.commit()
     }
 
-    /// Offers one message until it is accepted; see
-    /// [`ExclusivePublication::offer_until`](crate::ExclusivePublication::offer_until).
-    ///
-    /// # Errors
-    /// The message has not been sent; see [`offer_deadline`](Self::offer_deadline).
-    pub fn offer_until(&self, message: &[u8], deadline: Instant) -> Result<Position, WaitError> {
-        Publisher::offer_until(&mut { self }, message, deadline)
-    }
-
-    /// Offers one message until it is accepted, with an idle strategy; see
-    /// [`ExclusivePublication::offer_deadline`](crate::ExclusivePublication::offer_deadline).
-    ///
-    /// # Errors
-    /// The message has not been sent; see
-    /// [`ExclusivePublication::offer_deadline`](crate::ExclusivePublication::offer_deadline).
-    pub fn offer_deadline(
-        &self,
-        message: &[u8],
-        deadline: Instant,
-        idle: &mut impl IdleStrategy,
-    ) -> Result<Position, WaitError> {
-        Publisher::offer_deadline(&mut { self }, message, deadline, idle)
-    }
-
-    /// Offers one message whose bytes lie in several slices, such as a header and a body; see
-    /// [`ExclusivePublication::offer_parts`](crate::ExclusivePublication::offer_parts).
-    ///
-    /// # Errors
-    /// As for [`offer`](Self::offer).
-    ///
-    /// Corresponds to `aeron_publication_offerv`.
-    #[doc(alias("aeron_publication_offerv", "DirectBufferVector"))]
-    #[inline]
-    pub fn offer_parts(&self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
-        Publisher::offer_parts(&mut { self }, parts)
-    }
-
-    /// Offers one message with reserved values; otherwise as [`offer`](Self::offer).
-    ///
-    /// For each fragment, the supplier gets the payload and returns the reserved value, such as a
-    /// timestamp or a checksum. Subscribers read the value with
-    /// [`Header::reserved_value`](crate::Header::reserved_value). The supplier is called after the
-    /// range for the message has been claimed. Until the supplier returns, no later message reaches
-    /// a subscriber; so it should be quick.
-    ///
-    /// If the supplier panics, the panic goes through to the caller, and the message is not
-    /// delivered: padding replaces it. Fragments before the panic have been sent, and no fragment
-    /// follows them; assemblers drop them.
-    ///
-    /// # Errors
-    /// As for [`offer`](Self::offer), and [`OfferError::Unblocked`] if the supplier took so long
-    /// that the media driver has unblocked the claimed range, by turning it into padding.
-    ///
-    /// Corresponds to `aeron_publication_offer` with a supplier.
-    #[doc(alias("aeron_publication_offer", "ReservedValueSupplier"))]
-    pub fn offer_with_reserved_value(
-        &self,
-        message: &[u8],
-        supplier: impl FnMut(&[u8]) -> i64,
-    ) -> Result<Position, OfferError> {
-        Publisher::offer_with_reserved_value(&mut { self }, message, supplier)
-    }
-
     /// Claims a range of the log buffer for a message of `length` bytes, up to
-    /// [`max_payload_length`](Self::max_payload_length). The caller writes the message there
-    /// without a copy. The range starts at a multiple of 32 bytes in memory.
+    /// [`max_payload_length`](PublicationHandle::max_payload_length). The caller writes the message
+    /// there without a copy. The range starts at a multiple of 32 bytes in memory.
     ///
     /// Does not block, does not allocate; may be called from any thread, also while there are other
     /// claims. A length of 0 is an empty message.
@@ -381,18 +315,6 @@ impl Publication {
         let (_, tail) = self.terms().newest_tail();
         let position = self.position_of(tail);
         if position < 0 { Err(OfferError::CorruptLogBuffer) } else { Ok(position) }
-    }
-
-    /// Returns the distance from the position to its limit, in bytes, frame headers included. Returns
-    /// 0 if the position is at the limit or above.
-    ///
-    /// # Errors
-    /// As for [`position`](Self::position).
-    ///
-    /// Corresponds to the difference of two functions of C.
-    #[doc(alias = "availableWindow")]
-    pub fn available_window(&self) -> Result<usize, OfferError> {
-        self.window(self.position()?)
     }
 
     /// Closes the publication: tells the media driver that this publisher is gone, after the offered

@@ -13,12 +13,202 @@ use crate::publication::{
 use rusteron_core::error::{OfferError, Position};
 use rusteron_core::idle::{Backoff, IdleStrategy};
 
+/// The methods that every publication and the trait have, written once. Threads share a publication
+/// and send by `&self`; everything else sends by `&mut self`, which neither a trait nor a type that
+/// both kinds dereference to can say.
+macro_rules! offers {
+    ($vis:vis $self:ident: ($($receiver:tt)+), $publisher:expr) => {
+        /// Offers one message until it is accepted: retries until `deadline`, then makes one last
+        /// attempt. Returns the position after the message.
+        ///
+        /// Retries while no subscriber is connected, under back pressure and while the log buffer is
+        /// rotated. Backs off between two offers: spins, yields, then sleeps for up to a millisecond.
+        /// For a client without a conductor thread, does the conductor's work as well. A deadline in
+        /// the past means one offer. Allocates only for an error after the deadline.
+        ///
+        /// # Errors
+        /// The message has not been sent:
+        /// - [`WaitError::TimedOut`]: the last offer was rejected for the reason in `state`;
+        /// - [`WaitError::Rejected`]: the message is too long, the stream has reached its maximum
+        ///   position, or another process has overwritten the log buffer;
+        /// - [`WaitError::Closed`]: the publication is closed;
+        /// - [`WaitError::CalledFromConductor`]: called from a callback.
+        ///
+        /// ```
+        /// # use rusteron_client::{Aeron, Context};
+        /// # use rusteron_media_driver::MediaDriver;
+        /// use std::time::{Duration, Instant};
+        ///
+        /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+        /// # let driver = MediaDriver::launch_embedded()?;
+        /// # let mut context = Context::new()?;
+        /// # context.set_dir(driver.aeron_dir())?;
+        /// # let aeron = Aeron::connect(context)?;
+        /// # let _subscription = aeron.add_subscription("aeron:ipc", 1001)?;
+        /// let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1001)?;
+        /// publication.offer_until(b"hello", Instant::now() + Duration::from_secs(10))?;
+        /// # Ok(())
+        /// # }
+        /// ```
+        $vis fn offer_until(
+            $($receiver)+,
+            message: &[u8],
+            deadline: Instant,
+        ) -> Result<Position, WaitError> {
+            $self.offer_deadline(message, deadline, &mut Backoff::default())
+        }
+
+        /// Offers one message until it is accepted, as [`offer_until`](Self::offer_until) does, with
+        /// an idle strategy of the caller. The last idle is not cut short, so the call may last longer
+        /// than the deadline by one idle.
+        ///
+        /// # Errors
+        /// As for [`offer_until`](Self::offer_until).
+        $vis fn offer_deadline(
+            $($receiver)+,
+            message: &[u8],
+            deadline: Instant,
+            idle: &mut impl IdleStrategy,
+        ) -> Result<Position, WaitError> {
+            let client = Arc::clone($self.handle().client());
+            wait::until(&client, deadline, idle, || $self.offer(message))
+                .map_err(|refusal| $self.handle().wait_error(refusal))
+        }
+
+        /// Offers one message whose bytes lie in several slices, such as a header and a body.
+        ///
+        /// The parts are written one after the other into the log buffer. Subscribers receive one
+        /// message. The caller needs no buffer in which the parts are joined first. An [`IoSlice`] is
+        /// a borrowed slice of bytes. No parts, or parts that are all empty, make an empty message.
+        ///
+        /// Otherwise as [`offer`](Self::offer). Does not block; does not allocate, except for a
+        /// message of several fragments on Windows.
+        ///
+        /// # Errors
+        /// As for [`offer`](Self::offer).
+        ///
+        /// ```
+        /// # use rusteron_client::{Aeron, Context};
+        /// # use rusteron_media_driver::MediaDriver;
+        /// use std::io::IoSlice;
+        ///
+        /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+        /// # let driver = MediaDriver::launch_embedded()?;
+        /// # let mut context = Context::new()?;
+        /// # context.set_dir(driver.aeron_dir())?;
+        /// # let aeron = Aeron::connect(context)?;
+        /// # let mut subscription = aeron.add_subscription("aeron:ipc", 1001)?;
+        /// # let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1001)?;
+        /// # while !publication.is_connected() { std::thread::yield_now(); }
+        /// let header = 7_u32.to_le_bytes();
+        /// let body = b"body";
+        /// publication.offer_parts(&[IoSlice::new(&header), IoSlice::new(body)])?;
+        ///
+        /// // The subscriber receives one message of 8 bytes.
+        /// let handler = |message: &[u8], _: &rusteron_client::Header<'_>| {
+        ///     assert_eq!(message, b"\x07\0\0\0body");
+        /// };
+        /// while subscription.poll(handler, 10)? == 0 {
+        ///     std::thread::yield_now();
+        /// }
+        /// # Ok(())
+        /// # }
+        /// ```
+        ///
+        /// Corresponds to `aeron_publication_offerv` and `aeron_exclusive_publication_offerv`.
+        #[doc(alias(
+            "aeron_publication_offerv",
+            "aeron_exclusive_publication_offerv",
+            "DirectBufferVector"
+        ))]
+        #[inline]
+        $vis fn offer_parts($($receiver)+, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
+            let length = fragments::total_length(parts);
+            let publisher = $publisher;
+            if length > sealed::Publisher::max_fragment(publisher, Internal(())) {
+                let fill = fragments::with_parts(parts);
+                return sealed::Publisher::offer_fragments(publisher, Internal(()), length, fill);
+            }
+            let mut claim = publisher.try_claim(length)?;
+            fragments::copy_parts(parts, &mut claim);
+            claim.commit()
+        }
+
+        /// Offers one message with reserved values; otherwise as [`offer`](Self::offer).
+        ///
+        /// For each fragment, the supplier gets the payload and returns the reserved value, such as a
+        /// timestamp or a checksum. Subscribers read the value with
+        /// [`Header::reserved_value`](crate::Header::reserved_value). The supplier is called after
+        /// the range for the message has been claimed. Until it returns, no later message reaches a
+        /// subscriber, not even one of another thread; so it should be quick.
+        ///
+        /// If the supplier panics, the panic goes through to the caller, and the message is not
+        /// delivered: padding replaces it. Fragments before the panic have been sent, and no fragment
+        /// follows them; assemblers drop them.
+        ///
+        /// # Errors
+        /// As for [`offer`](Self::offer), and [`OfferError::Unblocked`] if the supplier took so long
+        /// that the media driver has unblocked the claimed range, by turning it into padding. The
+        /// driver does so for publications that threads share.
+        ///
+        /// Corresponds to `aeron_publication_offer` and `aeron_exclusive_publication_offer` with a
+        /// supplier.
+        #[doc(alias(
+            "aeron_publication_offer",
+            "aeron_exclusive_publication_offer",
+            "ReservedValueSupplier"
+        ))]
+        #[inline]
+        $vis fn offer_with_reserved_value(
+            $($receiver)+,
+            message: &[u8],
+            mut supplier: impl FnMut(&[u8]) -> i64,
+        ) -> Result<Position, OfferError> {
+            let length = message.len();
+            let publisher = $publisher;
+            if length > sealed::Publisher::max_fragment(publisher, Internal(())) {
+                let fill = fragments::with_reserved_values(message, supplier);
+                return sealed::Publisher::offer_fragments(publisher, Internal(()), length, fill);
+            }
+            // If the supplier panics, the claim is aborted.
+            let mut claim = publisher.try_claim(length)?;
+            claim.copy_from_slice(message);
+            let value = supplier(message);
+            claim.set_reserved_value(value);
+            claim.commit()
+        }
+
+        /// Returns the distance from the position to its limit, in bytes, frame headers included.
+        /// Returns 0 if the position is at the limit or above.
+        ///
+        /// # Errors
+        /// As for [`position`](Self::position).
+        ///
+        /// Corresponds to the difference of two functions of C.
+        #[doc(alias = "availableWindow")]
+        $vis fn available_window(&$self) -> Result<usize, OfferError> {
+            $self.handle().window($self.position()?)
+        }
+    };
+}
+
+/// Declares methods of the handle, each a name and what it returns, for code that has the trait only.
+macro_rules! of_handle {
+    ($($name:ident -> $returned:ty,)+) => {
+        $(
+            #[doc = concat!("As [`PublicationHandle::", stringify!($name), "`].")]
+            fn $name(&self) -> $returned {
+                self.handle().$name()
+            }
+        )+
+    };
+}
+
 /// A publication of either kind: the parameter of functions that send messages.
 ///
 /// Implemented by [`ExclusivePublication`], [`Publication`], `&Publication`, which threads share, and
 /// [`AnyPublication`], whose kind is chosen at run time. The methods are those of the publications
-/// themselves, whose documentation has the details. [`handle`](Self::handle) leads to those that are
-/// not repeated here.
+/// themselves. [`handle`](Self::handle) leads to those that are not here.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -51,46 +241,6 @@ pub trait Publisher: sealed::Publisher + Send {
     /// Nothing has been sent; see [`OfferError`].
     fn offer(&mut self, message: &[u8]) -> Result<Position, OfferError>;
 
-    /// Offers one message whose bytes lie in several slices; see
-    /// [`ExclusivePublication::offer_parts`].
-    ///
-    /// # Errors
-    /// As for [`offer`](Self::offer).
-    #[inline]
-    fn offer_parts(&mut self, parts: &[IoSlice<'_>]) -> Result<Position, OfferError> {
-        let length = fragments::total_length(parts);
-        if length > self.max_fragment(Internal(())) {
-            return self.offer_fragments(Internal(()), length, fragments::with_parts(parts));
-        }
-        let mut claim = self.try_claim(length)?;
-        fragments::copy_parts(parts, &mut claim);
-        claim.commit()
-    }
-
-    /// Offers one message with reserved values; see
-    /// [`ExclusivePublication::offer_with_reserved_value`].
-    ///
-    /// # Errors
-    /// As for [`offer`](Self::offer).
-    #[inline]
-    fn offer_with_reserved_value(
-        &mut self,
-        message: &[u8],
-        mut supplier: impl FnMut(&[u8]) -> i64,
-    ) -> Result<Position, OfferError> {
-        let length = message.len();
-        if length > self.max_fragment(Internal(())) {
-            let fill = fragments::with_reserved_values(message, supplier);
-            return self.offer_fragments(Internal(()), length, fill);
-        }
-        // If the supplier panics, the claim is aborted.
-        let mut claim = self.try_claim(length)?;
-        claim.copy_from_slice(message);
-        let value = supplier(message);
-        claim.set_reserved_value(value);
-        claim.commit()
-    }
-
     /// Offers messages until one is rejected; see [`ExclusivePublication::offer_batch`].
     fn offer_batch<M: AsRef<[u8]>>(&mut self, messages: &[M]) -> OfferedBatch;
 
@@ -110,85 +260,27 @@ pub trait Publisher: sealed::Publisher + Send {
     /// Returns the common part of all publications: state, ids, lengths and destinations.
     fn handle(&self) -> &PublicationHandle;
 
-    /// Offers one message until it is accepted; see [`ExclusivePublication::offer_until`].
-    ///
-    /// # Errors
-    /// The message has not been sent; see [`ExclusivePublication::offer_deadline`].
-    fn offer_until(&mut self, message: &[u8], deadline: Instant) -> Result<Position, WaitError> {
-        self.offer_deadline(message, deadline, &mut Backoff::default())
-    }
+    offers!(self: (&mut self), self);
 
-    /// Offers one message until it is accepted, with an idle strategy; see
-    /// [`ExclusivePublication::offer_deadline`].
-    ///
-    /// # Errors
-    /// The message has not been sent; see [`ExclusivePublication::offer_deadline`].
-    fn offer_deadline(
-        &mut self,
-        message: &[u8],
-        deadline: Instant,
-        idle: &mut impl IdleStrategy,
-    ) -> Result<Position, WaitError> {
-        let client = Arc::clone(self.handle().client());
-        wait::until(&client, deadline, idle, || self.offer(message))
-            .map_err(|refusal| self.handle().wait_error(refusal))
+    of_handle! {
+        position_limit -> Result<Position, OfferError>,
+        is_connected -> bool,
+        is_closed -> bool,
+        channel -> &str,
+        stream_id -> i32,
+        session_id -> i32,
+        constants -> &PublicationConstants,
+        max_message_length -> usize,
+        max_payload_length -> usize,
     }
+}
 
-    /// Returns the position below which messages are accepted, in bytes.
-    ///
-    /// # Errors
-    /// [`OfferError::Closed`] once the publication is closed.
-    fn position_limit(&self) -> Result<Position, OfferError> {
-        self.handle().position_limit()
-    }
+impl ExclusivePublication {
+    offers!(pub self: (&mut self), self);
+}
 
-    /// Returns the distance from the position to its limit, in bytes.
-    ///
-    /// # Errors
-    /// As for [`position`](Self::position).
-    fn available_window(&self) -> Result<usize, OfferError> {
-        self.handle().window(self.position()?)
-    }
-
-    /// Returns whether a subscriber is connected.
-    fn is_connected(&self) -> bool {
-        self.handle().is_connected()
-    }
-
-    /// Returns whether the publication is closed.
-    fn is_closed(&self) -> bool {
-        self.handle().is_closed()
-    }
-
-    /// Returns the stream's channel.
-    fn channel(&self) -> &str {
-        self.handle().channel()
-    }
-
-    /// Returns the stream id within the channel.
-    fn stream_id(&self) -> i32 {
-        self.handle().stream_id()
-    }
-
-    /// Returns the session id.
-    fn session_id(&self) -> i32 {
-        self.handle().session_id()
-    }
-
-    /// Returns the publication's constants.
-    fn constants(&self) -> &PublicationConstants {
-        self.handle().constants()
-    }
-
-    /// Returns the greatest length of a message, in bytes.
-    fn max_message_length(&self) -> usize {
-        self.handle().max_message_length()
-    }
-
-    /// Returns the greatest length of a message that can be claimed, in bytes.
-    fn max_payload_length(&self) -> usize {
-        self.handle().max_payload_length()
-    }
+impl Publication {
+    offers!(pub self: (&self), &mut { self });
 }
 
 use sealed::Internal;
