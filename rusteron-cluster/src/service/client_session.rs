@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use rusteron_client::{BufferClaim, OfferError, Position};
 
 use crate::codec;
-use crate::service::cluster::State;
 use crate::service::error::{NotSent, ServiceError, ServiceResult, TerminationCause};
 use crate::service::network::Network;
 use crate::service::session::{HEADER_LENGTH, SessionInfo};
+use crate::service::state::State;
 use crate::service::types::Role;
 use crate::stream::offer_behind;
 

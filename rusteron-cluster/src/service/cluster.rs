@@ -10,7 +10,8 @@ use crate::service::ack_ledger::send_all;
 use crate::service::client_session::ClientSession;
 use crate::service::error::{NotSent, ServiceError, ServiceResult, TerminationCause};
 use crate::service::network::{Claim, Network};
-use crate::service::session::{HEADER_LENGTH, SessionInfo, Sessions};
+use crate::service::session::{HEADER_LENGTH, SessionInfo};
+use crate::service::state::State;
 use crate::service::types::{ClusterTimeUnit, Role};
 
 /// The state of the cluster, for callbacks that must not send: start, role change,
@@ -392,38 +393,3 @@ impl DerefMut for MessageClaim<'_> {
 }
 
 rusteron_core::impl_debug!(MessageClaim<'_>: len());
-
-/// The part of a container's state that its service sees.
-#[derive(Debug)]
-pub(crate) struct State {
-    pub(crate) service_id: i32,
-    /// -1 before the first log.
-    pub(crate) member_id: i32,
-    pub(crate) role: Role,
-    pub(crate) log_position: i64,
-    pub(crate) time: i64,
-    pub(crate) time_unit: ClusterTimeUnit,
-    pub(crate) leadership_term_id: i64,
-    pub(crate) sessions: Sessions,
-    /// Memory for the claims of followers, which go nowhere.
-    pub(crate) scratch: Vec<u8>,
-    /// The cause that ended a blocking call of the service.
-    pub(crate) end: Option<TerminationCause>,
-}
-
-impl State {
-    pub(crate) fn new(service_id: i32) -> Self {
-        Self {
-            service_id,
-            member_id: -1,
-            role: Role::Follower,
-            log_position: -1,
-            time: 0,
-            time_unit: ClusterTimeUnit::default(),
-            leadership_term_id: -1,
-            sessions: Sessions::new(),
-            scratch: Vec::new(),
-            end: None,
-        }
-    }
-}

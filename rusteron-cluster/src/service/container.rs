@@ -12,6 +12,7 @@ use rusteron_core::ffi::Process;
 use rusteron_core::panic;
 
 use crate::error::{ClusterError, ClusterErrorKind, Result};
+use crate::service::aeron_network::AeronNetwork;
 use crate::service::clustered_service::ClusteredService;
 use crate::service::context::ServiceContext;
 use crate::service::core::{Core, Settings};
@@ -19,7 +20,6 @@ use crate::service::counters;
 use crate::service::error::TerminationCause;
 use crate::service::log::Log;
 use crate::service::mark_file::MarkFile;
-use crate::service::network::AeronNetwork;
 use crate::service::snapshot_reader::SnapshotSource;
 use crate::service::snapshot_writer::SnapshotError;
 use crate::service::ticker::Ticker;

@@ -20,18 +20,16 @@ use std::time::Instant;
 
 use crate::codec::{self, Message};
 use crate::service::ack_ledger::{Ack, AckLedger};
-use crate::service::cluster::{Cluster, Lifecycle, State};
+use crate::service::cluster::{Cluster, Lifecycle};
 use crate::service::clustered_service::ClusteredService;
 use crate::service::context::AppVersionValidator;
 use crate::service::error::{ErrorPolicy, ServiceError, ServiceResult, TerminationCause, caught};
-use crate::service::log::JoinLog;
 use crate::service::network::Network;
 use crate::service::session::SessionInfo;
+use crate::service::state::State;
 use crate::service::types::{
-    AppVersion, CloseReason, LeadershipTerm, MessageSource, Role, SessionMessage,
+    AppVersion, CloseReason, JoinLog, LeadershipTerm, MessageSource, Role, SessionMessage,
 };
-
-pub(crate) use snapshot::Recovery;
 
 mod snapshot;
 #[cfg(test)]

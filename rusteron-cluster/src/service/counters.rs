@@ -11,8 +11,8 @@ use rusteron_core::{panic, scan};
 
 use crate::error::Result;
 use crate::service::context::{ErrorHandler, ServiceContext};
-use crate::service::core::Recovery;
 use crate::service::mark_file::MarkFile;
+use crate::service::types::Recovery;
 
 const COMMIT_POSITION: i32 = 203;
 const RECOVERY: i32 = 204;

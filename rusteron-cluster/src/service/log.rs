@@ -2,46 +2,12 @@
 
 use rusteron_client::{Aeron, Position, Registration, Subscription, UncheckedChannel};
 
-use crate::codec;
 use crate::service::clustered_service::ClusteredService;
 use crate::service::core::Core;
 use crate::service::error::TerminationCause;
 use crate::service::network::Network;
-use crate::service::types::Role;
+use crate::service::types::JoinLog;
 use crate::stream::{poll_or_request, with_parameter};
-
-/// A request to join a log.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct JoinLog {
-    pub(crate) log_position: i64,
-    pub(crate) max_log_position: i64,
-    pub(crate) member_id: i32,
-    pub(crate) session_id: i32,
-    pub(crate) stream_id: i32,
-    pub(crate) is_startup: bool,
-    pub(crate) role: Role,
-    pub(crate) is_standby: bool,
-    pub(crate) channel: String,
-}
-
-impl JoinLog {
-    /// The text of an error says why the request is malformed.
-    pub(crate) fn new(join: &codec::JoinLog<'_>) -> Result<Self, String> {
-        let role = Role::from_code(join.role)
-            .ok_or_else(|| format!("role {} in a request to join a log", join.role))?;
-        Ok(Self {
-            log_position: join.log_position,
-            max_log_position: join.max_log_position,
-            member_id: join.member_id,
-            session_id: join.log_session_id,
-            stream_id: join.log_stream_id,
-            is_startup: join.is_startup == 1,
-            role,
-            is_standby: join.is_standby == 1,
-            channel: String::from_utf8_lossy(join.log_channel).into_owned(),
-        })
-    }
-}
 
 /// The log that a container reads, from the request to join it to its end.
 #[derive(Debug)]

@@ -1,7 +1,9 @@
 //! The container of replicated services.
 //!
-//! `core` is the state machine without I/O. `ack_ledger` alone acknowledges. `network`, `log` and
-//! `container` do the I/O. `replay` runs a service over a recorded log, without a cluster.
+//! `core` is the state machine without I/O. `ack_ledger` alone acknowledges. `network` is the I/O that the state
+//! machine asks for; `aeron_network`, `log` and `container` do it. `replay` runs a service over a recorded log,
+//! without a cluster. The files depend on each other in one direction: `container`, `log`, `core`, the handles
+//! of a callback in `cluster` and `client_session`, `state`, `session`, `network`.
 //!
 //! # Differences from Java's container
 //! - An error or panic in a callback ends the container by default. Java records it and goes on. A failed
@@ -18,6 +20,7 @@
 //!   there and no connection is.
 
 mod ack_ledger;
+mod aeron_network;
 mod client_session;
 mod cluster;
 mod clustered_service;
@@ -33,6 +36,7 @@ mod replay;
 mod session;
 mod snapshot_reader;
 mod snapshot_writer;
+mod state;
 #[cfg(test)]
 mod tests;
 mod ticker;

@@ -1,4 +1,4 @@
-//! Small types of the log.
+//! Small types of the log, and the requests of the consensus module.
 
 use crate::codec;
 
@@ -193,4 +193,47 @@ impl std::fmt::Display for AppVersion {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
     }
+}
+
+/// A request to join a log.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct JoinLog {
+    pub(crate) log_position: i64,
+    pub(crate) max_log_position: i64,
+    pub(crate) member_id: i32,
+    pub(crate) session_id: i32,
+    pub(crate) stream_id: i32,
+    pub(crate) is_startup: bool,
+    pub(crate) role: Role,
+    pub(crate) is_standby: bool,
+    pub(crate) channel: String,
+}
+
+impl JoinLog {
+    /// The text of an error says why the request is malformed.
+    pub(crate) fn new(join: &codec::JoinLog<'_>) -> Result<Self, String> {
+        let role = Role::from_code(join.role)
+            .ok_or_else(|| format!("role {} in a request to join a log", join.role))?;
+        Ok(Self {
+            log_position: join.log_position,
+            max_log_position: join.max_log_position,
+            member_id: join.member_id,
+            session_id: join.log_session_id,
+            stream_id: join.log_stream_id,
+            is_startup: join.is_startup == 1,
+            role,
+            is_standby: join.is_standby == 1,
+            channel: String::from_utf8_lossy(join.log_channel).into_owned(),
+        })
+    }
+}
+
+/// The position from which a service recovers, as the consensus module's counter tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Recovery {
+    pub(crate) leadership_term_id: i64,
+    pub(crate) log_position: i64,
+    pub(crate) timestamp: i64,
+    /// The recording of the snapshot. `None` without a snapshot.
+    pub(crate) snapshot_recording_id: Option<i64>,
 }

@@ -13,17 +13,7 @@ use crate::service::snapshot_reader::{
     BEGIN, END, SERVICE_SNAPSHOT, SnapshotReader, SnapshotSource, read_head,
 };
 use crate::service::snapshot_writer::{SnapshotError, SnapshotSink, SnapshotWriter, offer_all};
-use crate::service::types::AppVersion;
-
-/// The position from which a service recovers, as the consensus module's counter tells it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Recovery {
-    pub(crate) leadership_term_id: i64,
-    pub(crate) log_position: i64,
-    pub(crate) timestamp: i64,
-    /// The recording of the snapshot. `None` without a snapshot.
-    pub(crate) snapshot_recording_id: Option<i64>,
-}
+use crate::service::types::{AppVersion, Recovery};
 
 impl<S: ClusteredService> Core<S> {
     /// Starts the service, with the snapshot if there is one, and acknowledges the outcome.

@@ -18,7 +18,7 @@ use crate::codec::{self, MessageHeader};
 use crate::service::snapshot_reader::{SnapshotReader, SnapshotSource};
 use crate::service::snapshot_writer::{SnapshotError, SnapshotWriter};
 use crate::service::tests::Script;
-use crate::service::types::{AppVersion, LeadershipTerm};
+use crate::service::types::{AppVersion, LeadershipTerm, Recovery};
 
 type Log = Arc<Mutex<Vec<String>>>;
 

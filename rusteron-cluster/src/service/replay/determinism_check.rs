@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use crate::codec::{self, Message};
 use crate::error::{ClusterError, ClusterErrorKind, Result};
 use crate::service::clustered_service::ClusteredService;
-use crate::service::core::{Core, Recovery, Settings, wants_snapshot};
+use crate::service::core::{Core, Settings, wants_snapshot};
 use crate::service::error::{ErrorPolicy, TerminationCause};
 use crate::service::replay::recorded_log::{RecordedLog, invalid};
 use crate::service::replay::recorder::{Digest, Effect, Recorder, Shown, Snapshot};
 use crate::service::session::SessionInfo;
-use crate::service::types::{AppVersion, MessageSource};
+use crate::service::types::{AppVersion, MessageSource, Recovery};
 
 /// Runs a service over a recorded log twice, and compares everything that the service does.
 ///

@@ -1,0 +1,40 @@
+//! The part of a container's state that its service sees.
+
+use crate::service::error::TerminationCause;
+use crate::service::session::Sessions;
+use crate::service::types::{ClusterTimeUnit, Role};
+
+/// The part of a container's state that its service sees.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) service_id: i32,
+    /// -1 before the first log.
+    pub(crate) member_id: i32,
+    pub(crate) role: Role,
+    pub(crate) log_position: i64,
+    pub(crate) time: i64,
+    pub(crate) time_unit: ClusterTimeUnit,
+    pub(crate) leadership_term_id: i64,
+    pub(crate) sessions: Sessions,
+    /// Memory for the claims of followers, which go nowhere.
+    pub(crate) scratch: Vec<u8>,
+    /// The cause that ended a blocking call of the service.
+    pub(crate) end: Option<TerminationCause>,
+}
+
+impl State {
+    pub(crate) fn new(service_id: i32) -> Self {
+        Self {
+            service_id,
+            member_id: -1,
+            role: Role::Follower,
+            log_position: -1,
+            time: 0,
+            time_unit: ClusterTimeUnit::default(),
+            leadership_term_id: -1,
+            sessions: Sessions::new(),
+            scratch: Vec::new(),
+            end: None,
+        }
+    }
+}
