@@ -6,10 +6,6 @@ use crate::subscription::message_buffer::MessageBuffer;
 use rusteron_core::error::Position;
 use rusteron_core::log_buffer::{BEGIN_FLAG, END_FLAG};
 
-/// Greatest length of an assembled message in bytes, as in C and Java. No offered message is as
-/// long. But fragments that were claimed one by one could go on for ever.
-const MAX_LENGTH: usize = (i32::MAX - 8) as usize;
-
 /// The partly assembled message of one image or session.
 ///
 /// Memory is allocated for the first long message and reused for all later messages.
@@ -22,24 +18,36 @@ pub(crate) struct Assembly {
     next_position: Option<Position>,
     start_position: Position,
     first: FrameHeader,
+    max_length: usize,
 }
 
 impl Assembly {
     pub(crate) const fn new() -> Self {
+        Self::bounded(usize::MAX)
+    }
+
+    /// Returns an assembly of messages of up to `max_length` bytes.
+    pub(crate) const fn bounded(max_length: usize) -> Self {
         Self {
             message: MessageBuffer::new(),
             length: 0,
             next_position: None,
             start_position: 0,
             first: FrameHeader::EMPTY,
+            max_length,
         }
+    }
+
+    pub(crate) fn set_max_length(&mut self, max_length: usize) {
+        self.max_length = max_length;
     }
 
     /// Passes a whole message to the handler. If the fragment is a whole message, passes the
     /// fragment itself. If it is the last fragment of a message, passes all fragments in one piece.
     ///
     /// A message is dropped if its first fragments are missing, because the subscriber joined later
-    /// or other polls have read them. A message of more than 2³¹ − 9 bytes is also dropped.
+    /// or other polls have read them. A message that is longer than any that its publisher can
+    /// offer, or than `max_length`, is also dropped, and its memory is freed.
     #[inline(always)]
     pub(crate) fn poll<F>(&mut self, fragment: &[u8], header: &Header<'_>, handler: &mut F)
     where
@@ -120,8 +128,10 @@ impl Assembly {
             return false;
         }
         self.message.truncate(self.length);
-        if fragment.len() > MAX_LENGTH - self.length {
-            *self = Self::new();
+        // Fragments that a publisher claims one by one, or a host sends, could go on for ever.
+        let max_length = self.max_length.min(header.max_message_length());
+        if fragment.len() > max_length.saturating_sub(self.length) {
+            *self = Self::bounded(self.max_length);
             return false;
         }
         self.message.extend_from_slice(fragment);
@@ -148,26 +158,35 @@ impl Assembly {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subscription::image::header::tests::{frame, image};
+    use crate::subscription::image::fields::ImageFields;
+    use crate::subscription::image::header::tests::{frame, raw_image};
+
+    /// Appends one fragment of 32 bytes after another to an assembly, and returns the greatest
+    /// length of the message.
+    fn longest(term_length: usize, mut assembly: Assembly) -> usize {
+        let bits = term_length.ilog2() as usize;
+        let raw = rusteron_sys::rusteron_image_t { position_bits_to_shift: bits, ..raw_image() };
+        // SAFETY: headers only read the numbers.
+        let image = unsafe { ImageFields::new(raw) };
+        let mut longest = 0;
+        for offset in (0..term_length).step_by(64) {
+            let flags = if offset == 0 { BEGIN_FLAG } else { 0 };
+            let fragment = frame(64, offset as i32, i32::MIN, flags);
+            // SAFETY: the frame lives as long as the header.
+            let header = unsafe { Header::new(fragment.as_ptr(), &image) };
+            assert!(!assembly.append(&[7; 32], &header));
+            longest = longest.max(assembly.message.len());
+        }
+        assert_eq!(assembly.message.capacity(), 0, "memory of a dropped message");
+        assert_eq!(assembly.next_position, None);
+        longest
+    }
 
     #[test]
     fn endless_message_is_bounded() {
-        let (image, middle) = (image(), frame(64, 0, i32::MIN, 0));
-        // SAFETY: the frame lives as long as the header.
-        let header = unsafe { Header::new(middle.as_ptr(), &image) };
-        let begun = |length| {
-            // Pages that are never written take no memory.
-            // SAFETY: the test reads lengths only.
-            let message = unsafe { MessageBuffer::unwritten(length, MAX_LENGTH) };
-            Assembly { message, length, next_position: Some(0), ..Assembly::new() }
-        };
-
-        let mut assembly = begun(MAX_LENGTH - 32);
-        assert!(!assembly.append(&[7; 32], &header));
-        assert_eq!((assembly.message.len(), assembly.next_position), (MAX_LENGTH, Some(64)));
-
-        let mut assembly = begun(MAX_LENGTH - 31);
-        assert!(!assembly.append(&[7; 32], &header));
-        assert_eq!((assembly.message.capacity(), assembly.next_position), (0, None));
+        assert_eq!(longest(64 << 10, Assembly::new()), 8 << 10);
+        assert_eq!(longest(256 << 20, Assembly::new()), 16 << 20);
+        assert_eq!(longest(64 << 10, Assembly::bounded(4 << 10)), 4 << 10);
+        assert_eq!(longest(64 << 10, Assembly::bounded(1 << 20)), 8 << 10);
     }
 }

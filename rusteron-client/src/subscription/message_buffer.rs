@@ -69,17 +69,6 @@ impl Deref for MessageBuffer {
 
 #[cfg(test)]
 impl MessageBuffer {
-    /// Returns a message of bytes that were never written, in memory for a longer message.
-    ///
-    /// # Safety
-    /// The caller does not read the message.
-    pub(crate) unsafe fn unwritten(length: usize, capacity: usize) -> Self {
-        let mut blocks = Vec::with_capacity(capacity.div_ceil(BLOCK_LENGTH));
-        // SAFETY: within the capacity; blocks may be uninitialised.
-        unsafe { blocks.set_len(length.div_ceil(BLOCK_LENGTH)) };
-        Self { blocks, length }
-    }
-
     pub(crate) fn capacity(&self) -> usize {
         self.blocks.capacity() * BLOCK_LENGTH
     }

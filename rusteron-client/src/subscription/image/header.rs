@@ -213,6 +213,13 @@ impl<'a> Header<'a> {
         self.term_begin_position() + Position::from(self.term_offset())
     }
 
+    /// Returns the length of the longest message that a publisher with this term length can offer.
+    pub(crate) fn max_message_length(&self) -> usize {
+        // Corresponds to `aeron_compute_max_message_length`, for legal term lengths.
+        const MOST: usize = 16 << 20;
+        MOST.min((1 << self.position_bits_to_shift()) / 8)
+    }
+
     /// Returns the id by which the media driver knows the image of this message; see
     /// [`ImageConstants::correlation_id`](crate::ImageConstants::correlation_id).
     ///

@@ -119,6 +119,13 @@ pub struct Images<'a> {
 unsafe impl Sync for Images<'_> where for<'a> Self: SharedBetweenThreads<'a> {}
 
 impl Image<'_> {
+    /// Sets how many bytes an assembled message may have, so that a publisher whom nobody knows cannot take much memory.
+    /// Polls drop longer messages of several fragments. The default is the most that the publisher can offer: an eighth of
+    /// its term length, and at most 16 MiB.
+    pub fn set_max_message_length(&mut self, length: usize) {
+        self.image.assembly.set_max_length(length);
+    }
+
     /// The greatest length of the reason for a [rejection](Self::reject), in bytes. Aeron's
     /// protocol allows 1,023 bytes, but Aeron's C driver overwrites its own stack before that.
     pub const MAX_REASON_LENGTH: usize = 1000;
