@@ -335,13 +335,10 @@ fn init(context: &DriverContext) -> Result<NonNull<sys::aeron_driver_t>> {
 
 /// Explains why a driver cannot have a directory, in more detail than C.
 fn explain(error: Error, dir: &Path, driver_timeout: Duration) -> Error {
-    // C replaces the reason for the failed deletion by -1, so the deletion has to be tried once
-    // more. C's own attempt would have deleted a driver that has started meanwhile, too.
+    // C replaces the reason for the failed deletion by -1. It is not tried once more: by now, the
+    // name can be that of another driver's directory.
     if error.code() == -1 && error.message().contains("Failed to delete directory") {
-        return match delete(dir) {
-            Ok(()) => error.with_kind(ErrorKind::Io(io::ErrorKind::Interrupted)),
-            Err(cause) => cause,
-        };
+        return undeletable(dir).unwrap_or_else(|| explain_undeleted(error, dir));
     }
     if error.kind() == ErrorKind::Io(io::ErrorKind::PermissionDenied) {
         return refused(dir, Access::Replace).unwrap_or(error);
@@ -380,10 +377,27 @@ fn explain_undeleted(error: Error, dir: &Path) -> Error {
     })
 }
 
-fn delete(dir: &Path) -> Result<()> {
-    let name = ffi::c_path("dir", dir)?;
-    // SAFETY: a terminated string that C can hold.
-    unsafe { sys::aeron_delete_directory(name.as_ptr()) }.into_result().map(drop)
+/// Finds the directory whose entries this process may not remove.
+#[cfg(unix)]
+fn undeletable(dir: &Path) -> Option<Error> {
+    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parts =
+        [parent.unwrap_or(Path::new(".")), dir, &dir.join("publications"), &dir.join("images")]
+            .map(Path::to_owned);
+    parts.into_iter().find_map(|path| {
+        let name = ffi::c_path("dir", &path).ok()?;
+        // SAFETY: a terminated string.
+        let denied = unsafe { libc::access(name.as_ptr(), libc::W_OK | libc::X_OK) } != 0;
+        let cause = denied.then(io::Error::last_os_error)?;
+        let code = cause.raw_os_error().filter(|_| cause.kind() != io::ErrorKind::NotFound)?;
+        let (path, dir) = (path.display(), dir.display());
+        Some(Error::from_code(code, format!("{path}: {cause}; {dir} cannot be deleted")))
+    })
+}
+
+#[cfg(not(unix))]
+fn undeletable(_dir: &Path) -> Option<Error> {
+    None
 }
 
 /// Returns whether there is no such process, as far as this process can know.

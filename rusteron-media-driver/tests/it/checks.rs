@@ -71,6 +71,7 @@ fn permission_denied() {
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).expect("permissions");
     assert_eq!(code, 77, "{errors}");
     assert!(errors.contains("permission denied"), "{errors}");
+    assert!(errors.contains(&format!("{} cannot be deleted", remains.display())), "{errors}");
 }
 
 #[test]
