@@ -259,6 +259,10 @@ impl MarkFile {
     pub(crate) fn record_error(&self, error: &str) {
         self.file.record_error(error);
     }
+
+    pub(crate) fn record_error_within(&self, share: usize, error: &str) {
+        self.file.record_error_within(share, error);
+    }
 }
 
 impl Drop for MarkFile {

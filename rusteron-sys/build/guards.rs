@@ -55,6 +55,7 @@ const DRIVER: &[Guard] = &[
             "aeron_address_split",
             "aeron_broadcast_transmitter_transmit",
             "aeron_counters_manager_free",
+            "aeron_distinct_error_log_record",
             "aeron_driver_context_run_storage_checks",
             "aeron_driver_receiver_proxy_on_invalidate_image",
             "aeron_mpsc_rb_consumer_heartbeat_time",

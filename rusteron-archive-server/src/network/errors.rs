@@ -1,6 +1,6 @@
 //! Errors that no client is told of.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -18,8 +18,11 @@ const REPETITION_INTERVAL: Duration = Duration::from_secs(10);
 const MAX_LENGTH_OF_STRANGERS: usize = 512;
 /// The least time between two lines of the log that such clients cause.
 const INTERVAL_OF_STRANGERS: Duration = Duration::from_secs(1);
-/// The most bytes that such clients take of the mark file's error log, whose least length is 1 MiB.
-const RECORDED_OF_STRANGERS: usize = 256 * 1024;
+/// How many bytes of the mark file's error log, whose least length is 1 MiB, may be used before the errors of such clients
+/// are not recorded, so that they leave room for others.
+const SHARE_OF_STRANGERS: usize = 256 * 1024;
+/// The same for mistakes of clients, whose texts can differ each time.
+const SHARE_OF_CLIENTS: usize = 512 * 1024;
 
 /// Where errors go: the log, the mark file's error log, and the counter of errors (type 101).
 #[derive(Debug)]
@@ -31,9 +34,6 @@ pub(crate) struct Errors {
     /// The last line of the log, and its time.
     last_logged: RefCell<Option<(String, Instant)>>,
     strangers: RefCell<Throttle>,
-    /// How many bytes clients that are not authenticated may still write to the mark file's error
-    /// log.
-    left_for_strangers: Cell<usize>,
 }
 
 impl Errors {
@@ -48,7 +48,6 @@ impl Errors {
             client_errors,
             last_logged: RefCell::new(None),
             strangers: RefCell::default(),
-            left_for_strangers: Cell::new(RECORDED_OF_STRANGERS),
         }
     }
 
@@ -68,7 +67,9 @@ impl Errors {
     /// Records the mistake of a client, who is told of it, as Java's archive does: nothing is
     /// printed, and the error log calls it a warning.
     pub(crate) fn record_mistake(&self, text: &str) {
-        _ = self.record(&format!("WARN - {text}"));
+        self.counter.increment_release();
+        let text = format!("WARN - {text}");
+        self.mark_file.record_error_within(SHARE_OF_CLIENTS, cut(&text, MAX_LENGTH));
     }
 
     /// Reports an error that anybody on the network can cause, endlessly and with other words each
@@ -79,13 +80,8 @@ impl Errors {
             return;
         };
         let text = cut(text, MAX_LENGTH_OF_STRANGERS);
-        let left = self.left_for_strangers.get();
-        self.left_for_strangers.set(left.saturating_sub(text.len()));
-        if left > 0 {
-            self.record(text);
-        } else {
-            self.counter.increment_release();
-        }
+        self.counter.increment_release();
+        self.mark_file.record_error_within(SHARE_OF_STRANGERS, text);
         log::warn!("{}{}", Printable(text), Unlogged(unlogged));
     }
 

@@ -63,6 +63,7 @@ const MAX_TEXT_LENGTH: usize = 8 * 1024;
 /// Corresponds to `org.agrona.concurrent.errors.DistinctErrorLog`.
 #[derive(Debug)]
 pub struct DistinctErrorLog {
+    length: usize,
     /// The unused bytes of the log.
     free: Range<usize>,
     /// The offsets of the entries, by text.
@@ -72,12 +73,18 @@ pub struct DistinctErrorLog {
 impl DistinctErrorLog {
     /// Creates the writer of a log of zeros in these bytes of a file.
     pub fn new(bytes: Range<usize>) -> Self {
-        Self { free: bytes, entries: HashMap::new() }
+        Self { length: bytes.len(), free: bytes, entries: HashMap::new() }
     }
 
     /// Records an observation at a time in milliseconds since 1970. Returns `false` if the log is
     /// full.
     pub fn record(&mut self, file: &MappedFile, now: i64, text: &str) -> bool {
+        self.record_within(self.length, file, now, text)
+    }
+
+    /// As [`record`](Self::record), for errors that fill no more than the first `share` bytes of the log, so that there
+    /// is room for others.
+    pub fn record_within(&mut self, share: usize, file: &MappedFile, now: i64, text: &str) -> bool {
         let text = cut(text);
         if let Some(offset) = self.entries.get(text) {
             file.i32_at(offset + OBSERVATION_COUNT).fetch_add(1, Ordering::AcqRel);
@@ -85,7 +92,7 @@ impl DistinctErrorLog {
             return true;
         }
         let length = error_log::HEADER_LENGTH + text.len();
-        if length > self.free.len() {
+        if length + self.length.saturating_sub(share) > self.free.len() {
             return false;
         }
         let offset = self.free.start;
@@ -122,6 +129,8 @@ mod tests {
         assert!(log.record(&map, 10, "first"));
         assert!(log.record(&map, 20, "second"));
         assert!(log.record(&map, 30, "first"));
+        assert!(log.record_within(64, &map, 35, "first"));
+        assert!(!log.record_within(64, &map, 35, "third"));
         // The entries take 32 bytes each; 64 are left.
         assert!(!log.record(&map, 40, &"x".repeat(41)));
         assert!(log.record(&map, 50, &"y".repeat(40)));
@@ -139,7 +148,7 @@ mod tests {
                 (entry.text.as_str(), entry.observation_count, millis)
             })
             .collect();
-        assert_eq!(entries, [("first", 2, 30), ("second", 2, 70), (&"y".repeat(40), 1, 50)]);
+        assert_eq!(entries, [("first", 3, 35), ("second", 2, 70), (&"y".repeat(40), 1, 50)]);
     }
 
     #[test]

@@ -66,6 +66,12 @@ impl MarkFile {
         }
     }
 
+    /// Records an error that others cause, unless more than the first `share` bytes of the log would be used.
+    pub fn record_error_within(&self, share: usize, error: &str) {
+        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        _ = errors.record_within(share, &self.map, now(), error);
+    }
+
     /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         self.reservation.path()

@@ -4,9 +4,11 @@
 use std::net::UdpSocket;
 use std::sync::mpsc;
 
-use rusteron_client::{Aeron, Image};
+use rusteron_client::{Aeron, CncFile, Image, UncheckedChannel};
 use rusteron_media_driver::{DriverContext, DriverInvoker};
-use rusteron_test_support::{ForgedCnc, await_some, await_that, context, udp_channel};
+use rusteron_test_support::{
+    DEADLINE, ForgedCnc, await_some, await_that, connect, context, launch, udp_channel,
+};
 
 const TERM: i64 = 64 * 1024;
 /// The second and the third leave four bytes of a term to be cleaned, over IPC and over UDP.
@@ -71,6 +73,27 @@ fn text_of_any_length_is_refused() {
         .map(|error| error.observation_count)
         .sum();
     assert_eq!(refused as usize, 4 * commands.len(), "{errors:?}");
+}
+
+#[test]
+fn refused_channels_leave_room_for_other_errors() {
+    const LOG_LENGTH: usize = 4 << 20;
+    let driver = launch();
+    let aeron = connect(&driver);
+    let refuse = |channel: &str| {
+        aeron.add_publication(UncheckedChannel(channel), 1).expect_err("a wrong channel");
+    };
+    let filler = "x".repeat(3000);
+    for number in 0..2 * LOG_LENGTH / filler.len() {
+        refuse(&format!("aeron:udp?endpoint=localhost:1|mtu={number}{filler}"));
+    }
+    refuse("aeron:ipc?term-length=100");
+    let errors = CncFile::open(driver.aeron_dir(), DEADLINE).expect("the CnC file").errors();
+    let used: usize = errors.iter().map(|error| error.text.len()).sum();
+    assert!((LOG_LENGTH / 3..LOG_LENGTH * 2 / 3).contains(&used), "{used} bytes");
+    // The places of both errors, without the rest of the text.
+    let places: Vec<_> = errors.iter().rev().take(2).map(|error| &error.text).collect();
+    assert!(places.iter().all(|text| text.ends_with(']') && text.contains(".c:")), "{places:?}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #endif
 
+#include <stdio.h>
 #include <string.h>
 #if !defined(_MSC_VER)
 #include <fcntl.h>
@@ -505,6 +506,30 @@ void rusteron_receive_channel_endpoint_update_control_address(
     {
         aeron_receive_channel_endpoint_update_control_address(endpoint, destination, address);
     }
+}
+
+/*
+ * Clients and hosts cause most of the conductor's errors, and choose a part of their texts: a client that asks for other
+ * wrong channels each time would fill the log, in which no other error is then seen. Once half of the log is used, a text
+ * ends behind the place that found the error, and one without a place at its first colon. Aeron counts longer texts that
+ * begin so as the same error.
+ */
+int rusteron_distinct_error_log_record(aeron_distinct_error_log_t *log, int error_code, const char *description)
+{
+    char text[256];
+    aeron_mutex_lock(&log->mutex);
+    const bool is_cut = log->next_offset > log->buffer_capacity / 2;
+    aeron_mutex_unlock(&log->mutex);
+
+    if (is_cut)
+    {
+        const char *place_end = strstr(description, "] ");
+        const size_t length =
+            NULL == place_end ? strcspn(description, ":") : (size_t)(place_end - description) + 1;
+        snprintf(text, sizeof(text), "%.*s", (int)AERON_MIN(length, sizeof(text)), description);
+        description = text;
+    }
+    return aeron_distinct_error_log_record(log, error_code, description);
 }
 
 /*
