@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusteron_client::IdleStrategyKind;
+use rusteron_core::channel::{ChosenStream, clashes};
 use rusteron_core::dir_access::DirAccess;
 use rusteron_core::settings::read_variables;
 
@@ -163,7 +164,8 @@ impl ArchiveServerContext {
     /// let error = context.check().unwrap_err();
     /// assert_eq!(
     ///     error.message(),
-    ///     "catalog_file_sync_level=0 (AERON_ARCHIVE_CATALOG_FILE_SYNC_LEVEL): is less than file_sync_level=1"
+    ///     "catalog_file_sync_level=0 (AERON_ARCHIVE_CATALOG_FILE_SYNC_LEVEL): is less than file_sync_level=1 \
+    ///      (AERON_ARCHIVE_FILE_SYNC_LEVEL)"
     /// );
     /// # Ok(())
     /// # }
@@ -178,7 +180,7 @@ impl ArchiveServerContext {
         if catalog_level < level {
             problems.push(format!(
                 "catalog_file_sync_level={catalog_level} (AERON_ARCHIVE_CATALOG_FILE_SYNC_LEVEL): is less than \
-                 file_sync_level={level}"
+                 file_sync_level={level} (AERON_ARCHIVE_FILE_SYNC_LEVEL)"
             ));
         }
         if self.control_channel_enabled() && self.control_channel().is_empty() {
@@ -202,7 +204,78 @@ impl ArchiveServerContext {
                     .to_owned(),
             );
         }
+        // The server would take its own messages, or another archive's answers, for requests.
+        problems.extend(clashes(&self.streams()));
+        problems.extend(self.unreadable_recordings());
         if problems.is_empty() { Ok(()) } else { Err(invalid(problems.join("; "))) }
+    }
+
+    /// Refuses directories one of which is deleted with the other. A media driver deletes its directory at each start.
+    pub(crate) fn check_dirs(&self, aeron_dir: &Path) -> Result<()> {
+        let absolute = |dir: &Path| dir.canonicalize().or_else(|_| std::path::absolute(dir));
+        let archive_dir = self.archive_dir();
+        let (Ok(archive), Ok(aeron)) = (absolute(archive_dir), absolute(aeron_dir)) else {
+            return Ok(());
+        };
+        let dirs = format!(
+            "archive_dir={} (AERON_ARCHIVE_DIR) and aeron_dir={} (AERON_DIR)",
+            archive_dir.display(),
+            aeron_dir.display()
+        );
+        if archive.starts_with(&aeron) {
+            return Err(invalid(format!(
+                "{dirs}: the media driver would delete the recordings with its directory; move one of them"
+            )));
+        }
+        match self.archive_dir_delete_on_start() && aeron.starts_with(&archive) {
+            true => Err(invalid(format!(
+                "{dirs}: archive_dir_delete_on_start would delete the media driver's files; move one of them"
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns the streams of the server itself.
+    fn streams(&self) -> Vec<ChosenStream<'_>> {
+        let stream = |channel, stream_id| ChosenStream { channel, stream_id };
+        let mut streams = vec![
+            stream(
+                ("local_control_channel", self.local_control_channel()),
+                ("local_control_stream_id", self.local_control_stream_id()),
+            ),
+            stream(
+                ("control_response_channel", self.control_response_channel()),
+                ("control_response_stream_id", self.control_response_stream_id()),
+            ),
+        ];
+        if self.control_channel_enabled() {
+            streams.push(stream(
+                ("control_channel", self.control_channel()),
+                ("control_stream_id", self.control_stream_id()),
+            ));
+        }
+        if self.recording_events_enabled() {
+            streams.push(stream(
+                ("recording_events_channel", self.recording_events_channel()),
+                ("recording_events_stream_id", self.recording_events_stream_id()),
+            ));
+        }
+        streams
+    }
+
+    /// Checks that a recording that the server makes can be replayed.
+    fn unreadable_recordings(&self) -> Option<String> {
+        let (recorded, replayed) = (self.record_checksum(), self.replay_checksum());
+        let is_checked_wrongly = replayed.is_some() && replayed != recorded;
+        (is_checked_wrongly && self.max_concurrent_recordings() > 0).then(|| {
+            let [recorded, replayed] = [recorded, replayed]
+                .map(|checksum| checksum.map_or_else(|| "none".to_owned(), |it| it.to_string()));
+            format!(
+                "replay_checksum={replayed} (AERON_ARCHIVE_REPLAY_CHECKSUM): would refuse the replay of each recording \
+                 that is made with record_checksum={recorded} (AERON_ARCHIVE_RECORD_CHECKSUM); an archive that only \
+                 serves older recordings has max_concurrent_recordings=0"
+            )
+        })
     }
 }
 

@@ -22,6 +22,7 @@ mod program;
 mod random;
 mod requirements;
 pub mod sbe_schema;
+mod setting_pairs;
 #[cfg(target_os = "linux")]
 mod stepped_clock;
 mod streams;
@@ -48,6 +49,7 @@ pub use random::{Random, mix};
 pub use requirements::{
     SmallFileSystem, aeron_source, has_java, java_run, memory_dir, prepare_java, skip,
 };
+pub use setting_pairs::{SettingPairs, SettingValue, refused_pair};
 #[cfg(target_os = "linux")]
 pub use stepped_clock::SteppedClock;
 pub use streams::{

@@ -231,6 +231,69 @@ fn check_names_what_does_not_fit() {
     context.set_control_channel_enabled(false).expect("a flag").check().expect("IPC only");
 }
 
+/// Returns the error of variables that are valid one by one.
+fn pair_error(variables: &[(&'static str, &'static str)]) -> String {
+    let mut all =
+        BTreeMap::from([("AERON_ARCHIVE_CONTROL_CHANNEL", "aeron:udp?endpoint=localhost:8010")]);
+    all.extend(variables.iter().copied());
+    let error = from(&all).expect("valid one by one").check().expect_err("a pair");
+    assert_eq!(error.kind(), ServerErrorKind::InvalidArgument);
+    error.message().to_owned()
+}
+
+#[test]
+fn streams_that_the_server_would_hear_are_refused() {
+    let events = ("AERON_ARCHIVE_RECORDING_EVENTS_ENABLED", "true");
+    let error = pair_error(&[
+        events,
+        ("AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL", "aeron:ipc"),
+        ("AERON_ARCHIVE_RECORDING_EVENTS_STREAM_ID", "10"),
+    ]);
+    assert_eq!(
+        error,
+        "local_control_stream_id=10 (local_control_channel=aeron:ipc?term-length=64k) and \
+         recording_events_stream_id=10 (recording_events_channel=aeron:ipc) are one stream; set different stream ids"
+    );
+    let error = pair_error(&[
+        ("AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL", "aeron:udp?endpoint=localhost:8010"),
+        ("AERON_ARCHIVE_CONTROL_STREAM_ID", "20"),
+    ]);
+    assert!(error.starts_with("control_response_stream_id=20 ("), "{error}");
+}
+
+#[test]
+fn checksums_that_refuse_each_other_are_refused() {
+    let replay = ("AERON_ARCHIVE_REPLAY_CHECKSUM", "CRC-32");
+    for recorded in ["", "CRC-32C"] {
+        let record = ("AERON_ARCHIVE_RECORD_CHECKSUM", recorded);
+        let error = pair_error(&[replay, record]);
+        assert!(error.starts_with("replay_checksum=CRC-32 (AERON_"), "{error}");
+        let none = ("AERON_ARCHIVE_MAX_CONCURRENT_RECORDINGS", "0");
+        let ipc = ("AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED", "false");
+        from(&[replay, record, none, ipc].into()).expect("valid").check().expect("only replays");
+    }
+}
+
+#[test]
+fn directories_that_end_with_another_are_refused() {
+    let mut context = ArchiveServerContext::new();
+    let error = |context: &ArchiveServerContext, aeron_dir: &str| {
+        context.check_dirs(Path::new(aeron_dir)).map_err(|error| error.message().to_owned())
+    };
+    context.set_archive_dir("/data/driver/archive").expect("a directory");
+    let text = error(&context, "/data/driver").expect_err("inside");
+    assert!(
+        text.starts_with("archive_dir=/data/driver/archive (AERON_ARCHIVE_DIR) and "),
+        "{text}"
+    );
+    assert!(error(&context, "/data/driver/archive").is_err());
+    error(&context, "/data/driver/archive/aeron").expect("nothing is deleted");
+    error(&context, "/data/driver-2").expect("apart");
+    context.set_archive_dir_delete_on_start(true).expect("a flag");
+    let text = error(&context, "/data/driver/archive/aeron").expect_err("deleted");
+    assert!(text.contains("archive_dir_delete_on_start would delete"), "{text}");
+}
+
 #[test]
 fn authenticators_replace_named_ones() {
     use crate::control::authentication::{AcceptAll, AllowAll, Authentication};

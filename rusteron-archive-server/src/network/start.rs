@@ -44,6 +44,7 @@ pub(crate) struct Started {
 /// Starts a server up to its first turn. Blocks until the media driver has answered and the catalog is recovered.
 pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) -> Result<Started> {
     settings.check()?;
+    settings.check_dirs(client::context(settings)?.dir())?;
     let authenticator = settings.new_authenticator()?;
     let authorisation = settings.new_authorisation()?;
     let archive_id = client::archive_id(settings)?;
@@ -77,7 +78,11 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
         true => {
             let channel = settings.recording_events_channel().to_owned();
             let stream_id = settings.recording_events_stream_id();
-            await_all(&aeron, [Adding::publication(channel, stream_id)])?.pop()
+            let added = await_all(&aeron, [Adding::publication(channel, stream_id)]);
+            let channel = settings.recording_events_channel();
+            added
+                .map_err(|error| refused_channel("recording_events_channel", channel, &error))?
+                .pop()
         }
         false => None,
     };
@@ -134,8 +139,8 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
         queues,
     );
     mark_file.ready();
-    let agent =
-        ConductorAgent::new(Requests::new(requests), conductor, workers, network, mark_file);
+    let requests = Requests::new(requests, settings.control_term_buffer_length());
+    let agent = ConductorAgent::new(requests, conductor, workers, network, mark_file);
     let is_invoked = settings.threading_mode() == ArchiveThreadingMode::Invoker;
     let cpu = cpu(settings.conductor_cpu_affinity()).filter(|_| !is_invoked);
     let agent = AgentOnThread { agent, duty_cycle: counters.conductor, cpu };
@@ -271,7 +276,9 @@ fn add_control_subscriptions(
         changes.clone(),
     );
     if !settings.control_channel_enabled() {
-        return Ok(await_all(aeron, [local])?);
+        let channel = settings.local_control_channel();
+        return await_all(aeron, [local])
+            .map_err(|error| refused_channel("local_control_channel", channel, &error));
     }
     let is_sparse = settings.control_term_buffer_sparse();
     let mut channel = settings.control_channel().to_owned();
@@ -280,10 +287,13 @@ fn add_control_subscriptions(
         channel += &format!("{separator}sparse={is_sparse}");
     }
     let remote = Requests::adding(channel, settings.control_stream_id(), changes.clone());
-    await_all(aeron, [remote, local]).map_err(|error| {
-        let text = format!("control channel {}: {error}", settings.control_channel());
-        ServerError::new(ServerErrorKind::Client(error.kind()), text)
-    })
+    await_all(aeron, [remote, local])
+        .map_err(|error| refused_channel("control_channel", settings.control_channel(), &error))
+}
+
+fn refused_channel(name: &str, channel: &str, error: &Error) -> ServerError {
+    let kind = ServerErrorKind::Client(error.kind());
+    ServerError::new(kind, format!("{name}={channel}: {error}"))
 }
 
 /// Returns the channel on which clients send requests. If its port is 0, it gets the port of the socket.

@@ -136,6 +136,7 @@ impl Program {
         let driver = self.has_driver.then(new_driver).transpose()?;
         if self.options.checks.check_config {
             context.check()?;
+            driver.as_ref().map_or(Ok(()), |driver| context.check_dirs(driver.dir()))?;
             driver.as_ref().map_or(Ok(()), DriverContext::check)?;
         }
         if !self.options.checks.print_config {
@@ -166,6 +167,7 @@ impl Program {
         let (mut server, warnings) = if self.has_driver {
             let driver_context = self.driver_context(problems, &shutdown)?;
             let warnings: Vec<_> = warnings(problems, Some(&driver_context)).collect();
+            context.check_dirs(driver_context.dir())?;
             let driver = MediaDriver::launch(driver_context)?;
             (ArchiveServer::launch_with_driver(driver, context)?, warnings)
         } else {

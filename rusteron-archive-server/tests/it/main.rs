@@ -25,4 +25,6 @@ mod replication;
 #[cfg(target_os = "linux")]
 mod replication_losses;
 mod sessions;
+#[cfg(all(feature = "binary", unix))]
+mod setting_pairs;
 mod support;

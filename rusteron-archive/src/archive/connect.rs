@@ -13,7 +13,7 @@ use std::task::{self, Poll};
 
 use rusteron_client::raw_client::RawClient;
 use rusteron_client::{Aeron, ChannelUri, Error, ErrorKind, SessionId};
-use rusteron_core::channel::{AsChannel, ChannelUse};
+use rusteron_core::channel::{AsChannel, ChannelUse, ChosenStream, clashes};
 use rusteron_core::ffi::handlers::Handler;
 use rusteron_core::ffi::{Fallible, last_error, wake};
 use rusteron_core::threads::SharedBetweenThreads;
@@ -237,7 +237,21 @@ pub(crate) fn check(context: &ArchiveContext) -> Result<()> {
         let text = "message_retry_attempts: 0; the minimum is 1";
         return Err(ArchiveError::invalid(OPERATION, text));
     }
-    Ok(())
+    // The client would take its own requests for answers.
+    let clashes = clashes(&[
+        ChosenStream {
+            channel: ("control_request_channel", &request),
+            stream_id: ("control_request_stream_id", context.control_request_stream_id()),
+        },
+        ChosenStream {
+            channel: ("control_response_channel", &response),
+            stream_id: ("control_response_stream_id", context.control_response_stream_id()),
+        },
+    ]);
+    match clashes.is_empty() {
+        true => Ok(()),
+        false => Err(ArchiveError::invalid(OPERATION, clashes.join("; "))),
+    }
 }
 
 /// Resolves to the connection. Needs no particular runtime: a thread of the client library, one per

@@ -33,6 +33,7 @@ use rusteron_core::ffi::{c_path, last_error};
 pub(crate) fn connect(context: Context, is_cancelled: &AtomicBool) -> Result<Client> {
     let dir = context.dir().to_owned();
     await_driver(&context, is_cancelled)?;
+    check_keepalives(&context)?;
     let client = Client::start(context).map_err(|error| match error.kind() {
         // The driver has gone since.
         ErrorKind::DriverTimeout => error.with_line(&format!("{}: {ADVICE}", dir.display())),
@@ -40,6 +41,25 @@ pub(crate) fn connect(context: Context, is_cancelled: &AtomicBool) -> Result<Cli
     })?;
     warn_of_owner(&dir);
     Ok(client)
+}
+
+/// Refuses intervals at which the driver, or the client's own conductor, would time the client out.
+/// C sends a keep-alive at the first check after the interval.
+fn check_keepalives(context: &Context) -> Result<()> {
+    // C reports a driver that has gone since.
+    let Ok(cnc) = CncFile::open(context.dir(), Duration::ZERO) else { return Ok(()) };
+    let liveness = cnc.client_liveness_timeout();
+    let (keepalive, idle) = (context.keepalive_interval(), context.idle_sleep_duration());
+    if keepalive.saturating_add(idle) < liveness {
+        return Ok(());
+    }
+    let text = format!(
+        "keepalive_interval={keepalive:?} and idle_sleep_duration={idle:?} (AERON_CLIENT_IDLE_SLEEP_DURATION): the media \
+         driver in {} would time the client out, because they are not shorter together than its \
+         client_liveness_timeout={liveness:?} (AERON_CLIENT_LIVENESS_TIMEOUT)",
+        context.dir().display()
+    );
+    Err(Error::new(ErrorKind::InvalidArgument, text))
 }
 
 /// Warns of a default directory that belongs to another user.

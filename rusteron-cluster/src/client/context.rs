@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rusteron_client::{ChannelUri, ChannelUriError, IdleStrategyKind, Media, Parameter};
 use rusteron_core::CredentialsSupplier;
+use rusteron_core::channel::{ChosenStream, clashes};
 use rusteron_core::settings::read_variables;
 
 use crate::client::endpoints::IngressEndpoints;
@@ -129,6 +130,20 @@ impl ClusterContext {
             return Err(ClusterError::invalid(format!(
                 "ingress_endpoints={endpoints} with ingress_channel={ingress}: IPC has no endpoints"
             )));
+        }
+        // The client would take its own messages for the cluster's.
+        let clashes = clashes(&[
+            ChosenStream {
+                channel: ("ingress_channel", self.ingress_channel()),
+                stream_id: ("ingress_stream_id", self.ingress_stream_id()),
+            },
+            ChosenStream {
+                channel: ("egress_channel", self.egress_channel()),
+                stream_id: ("egress_stream_id", self.egress_stream_id()),
+            },
+        ]);
+        if !clashes.is_empty() {
+            return Err(ClusterError::invalid(clashes.join("; ")));
         }
         let egress = match egress.media() {
             Media::Udp => egress.to_builder().set(Parameter::Rejoin, "false").build(),
@@ -283,7 +298,15 @@ mod tests {
     #[test]
     fn invalid_settings_are_named() {
         type Change = fn(&mut ClusterContext) -> Result<&mut ClusterContext>;
-        let cases: [(Change, &str); 9] = [
+        let cases: [(Change, &str); 10] = [
+            (
+                |x| {
+                    x.set_egress_channel("aeron:udp?endpoint=localhost:9002")?
+                        .set_ingress_channel("aeron:udp?endpoint=localhost:9002")?
+                        .set_egress_stream_id(101)
+                },
+                "ingress_stream_id=101 (ingress_channel=aeron:udp?endpoint=localhost:9002) and egress_stream_id=101 ",
+            ),
             (|x| x.set_ingress_channel(""), "ingress_channel is not set"),
             (|x| x.set_egress_channel(""), "egress_channel is not set"),
             (|x| x.set_ingress_channel("udp"), "ingress_channel=udp: "),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rusteron_archive as archive;
 use rusteron_client::{Aeron, Context, IdleStrategyKind};
+use rusteron_core::channel::{ChosenStream, clashes};
 use rusteron_core::panic;
 use rusteron_core::settings::read_variables;
 
@@ -238,7 +239,40 @@ impl ServiceContext {
         ] {
             ipc_channel(&channel).map_err(|valid| invalid(format!("{name}={channel}: {valid}")))?;
         }
+        self.check_streams(&context)?;
         Ok(context)
+    }
+
+    /// Refuses streams on which the container, the consensus module or the archive would take other messages for
+    /// theirs. Replays have a session id of their own.
+    fn check_streams(&self, archive: &archive::ArchiveContext) -> Result<()> {
+        let request_channel = archive.control_request_channel();
+        let response_channel = archive.control_response_channel();
+        let control_channel = ("control_channel", self.control_channel());
+        let stream = |channel, stream_id| ChosenStream { channel, stream_id };
+        let clashes = clashes(&[
+            stream(control_channel, ("service_stream_id", self.service_stream_id())),
+            stream(
+                control_channel,
+                ("consensus_module_stream_id", self.consensus_module_stream_id()),
+            ),
+            stream(
+                ("snapshot_channel", self.snapshot_channel()),
+                ("snapshot_stream_id", self.snapshot_stream_id()),
+            ),
+            stream(
+                ("archive_channel", &request_channel),
+                ("archive_stream_id", archive.control_request_stream_id()),
+            ),
+            stream(
+                ("control_response_channel", &response_channel),
+                ("control_response_stream_id", archive.control_response_stream_id()),
+            ),
+        ]);
+        match clashes.is_empty() {
+            true => Ok(()),
+            false => Err(invalid(clashes.join("; "))),
+        }
     }
 }
 
@@ -285,6 +319,14 @@ mod tests {
         refused(|x| x.set_service_id(10), "service_id=10: must be an integer from 0 to 9");
         refused(|x| x.set_cluster_id(-1), "cluster_id=-1: ");
         refused(|x| x.set_cluster_id(i32::MAX), "cluster_id=2147483647: ");
+        refused(
+            |x| x.set_service_stream_id(105),
+            "service_stream_id=105 (control_channel=aeron:ipc?term-length=128k) and \
+             consensus_module_stream_id=105 ",
+        );
+        refused(|x| x.set_snapshot_stream_id(104), "service_stream_id=104 ");
+        refused(|x| x.set_archive_stream_id(104), "service_stream_id=104 ");
+        refused(|x| x.set_archive_stream_id(121), "archive_stream_id=121 ");
         refused(|x| x.set_service_name("a\0b"), "service_name=a\\0b: ");
         refused(|x| x.set_log_fragment_limit(0), "log_fragment_limit=0: ");
         refused(

@@ -1,9 +1,11 @@
 //! Channels: their URIs and the state of their sockets.
 
 mod status;
+mod streams;
 mod uri;
 
 pub use status::{ChannelStatus, local_addresses};
+pub use streams::{ChosenStream, clashes};
 pub use uri::{
     AsChannel, ChannelUri, ChannelUriBuilder, ChannelUriError, ChannelUriErrorKind, ChannelUse,
     CongestionControl, ControlMode, FlowControl, Group, Media, Parameter, ResponseCorrelationId,

@@ -451,6 +451,9 @@ fn unusable_settings_are_rejected() {
     assert!(error.contains("control_request_channel is not set"), "{error}");
     let error = refusal(|context| context.set_control_request_channel("aeron:udp"));
     assert!(error.contains("invalid channel"), "{error}");
+    let error = refusal(|context| context.set_control_response_stream_id(10));
+    let clash = "control_request_stream_id=10 (control_request_channel=aeron:ipc) and control_response_stream_id=10 ";
+    assert!(error.contains(clash), "{error}");
 }
 
 #[test]

@@ -244,6 +244,26 @@ fn failed_connections_leave_nothing_mapped() {
     }
 }
 
+/// Each interval is shorter than the driver's liveness timeout of 10 s.
+#[test]
+fn intervals_that_time_the_client_out_are_refused() {
+    let driver = launch();
+    let with_intervals = |keepalive, idle| {
+        let mut context = context(driver.aeron_dir());
+        context
+            .set_keepalive_interval(Duration::from_secs(keepalive))
+            .and_then(|context| context.set_idle_sleep_duration(Duration::from_secs(idle)))
+            .expect("each is valid");
+        Aeron::connect(context)
+    };
+    let error = with_intervals(6, 4).expect_err("timed out");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    for part in ["keepalive_interval=6s", "idle_sleep_duration=4s", "client_liveness_timeout=10s"] {
+        assert!(error.message().contains(part), "{error}");
+    }
+    drop(with_intervals(6, 3).expect("shorter"));
+}
+
 #[test]
 fn invalid_channel_stays_in_the_client() {
     let driver = launch();
