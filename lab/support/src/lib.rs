@@ -51,7 +51,7 @@ pub use requirements::{
 };
 pub use setting_pairs::{SettingPairs, SettingValue, refused_pair};
 #[cfg(target_os = "linux")]
-pub use stepped_clock::SteppedClock;
+pub use stepped_clock::{SteppedClock, SteppedHome, job, read_line};
 pub use streams::{
     SHORT_TERMS, connected_pair, exchange, exchange_with, offer, receive, receive_fragments, retry,
     shared_pair,

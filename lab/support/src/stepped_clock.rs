@@ -1,16 +1,74 @@
 //! A wall clock for child processes that a test can step.
 
 use std::fs::File;
+use std::io::BufRead;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rusteron_client::CncFile;
 use rusteron_core::cnc::epoch;
 use tempfile::TempDir;
 
-use crate::await_that;
+use crate::{ChildProcess, DEADLINE, await_that};
+
+const JOB: &str = "RUSTERON_TEST_JOB";
+
+/// A directory for a driver, and the clock of the processes around it.
+#[derive(Debug)]
+pub struct SteppedHome {
+    pub dir: TempDir,
+    pub clock: SteppedClock,
+}
+
+impl SteppedHome {
+    #[allow(clippy::new_without_default, reason = "it compiles a library")]
+    pub fn new() -> Self {
+        Self { dir: tempfile::tempdir().expect("a directory"), clock: SteppedClock::new() }
+    }
+
+    /// The driver's directory.
+    pub fn aeron_dir(&self) -> PathBuf {
+        self.dir.path().join("driver")
+    }
+
+    /// Starts a client in a process of its own, which runs the ignored test
+    /// `clock_steps::client_process` of this program with a [`job`], and awaits its line `ready`.
+    pub fn client(&self, kind: &str) -> ChildProcess {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command
+            .args(["--exact", "clock_steps::client_process", "--ignored", "--nocapture"])
+            .env(JOB, format!("{kind} {}", self.aeron_dir().display()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut client = ChildProcess::spawn(self.clock.set(&mut command));
+        client.await_line("ready");
+        client
+    }
+
+    pub fn cnc(&self) -> CncFile {
+        CncFile::open(self.aeron_dir(), DEADLINE).expect("a driver")
+    }
+
+    /// Steps the clock, and waits as [`SteppedClock::step_and_look`] does.
+    pub fn step(&mut self, step: impl FnOnce(&mut SteppedClock)) {
+        let cnc = self.cnc();
+        self.clock.step_and_look(&cnc, step);
+    }
+}
+
+/// Returns the kind of a process of [`SteppedHome::client`], and the driver's directory.
+pub fn job() -> (String, PathBuf) {
+    let job = std::env::var(JOB).expect("a job");
+    let (kind, dir) = job.split_once(' ').expect("a directory");
+    (kind.to_owned(), dir.into())
+}
+
+/// Awaits a line of the parent process. Returns whether there was one.
+pub fn read_line() -> bool {
+    std::io::stdin().lock().read_line(&mut String::new()).expect("a line") > 0
+}
 
 /// A wall clock that all processes share that were started [with it](Self::set). The machine's
 /// clock stays as it is.

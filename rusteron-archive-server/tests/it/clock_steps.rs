@@ -2,90 +2,47 @@
 //!
 //! The processes have a wall clock of their own. The machine's is never stepped.
 
-use std::io::BufRead;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rusteron_archive::{Archive, ReplayMerge};
-use rusteron_client::{Aeron, CncFile, Context};
+use rusteron_client::{Aeron, Context};
 use rusteron_test_support::archive::{STREAM, numbered, offer_numbered};
 use rusteron_test_support::{
-    ChildProcess, DEADLINE, Running, SteppedClock, await_that, command, free_port,
+    DEADLINE, Running, SteppedHome, await_that, command, free_port, job, read_line,
 };
-use tempfile::TempDir;
 
 use crate::bad_days::{WITH_DRIVER, end, start};
 use crate::support::ipc_context;
 
-const JOB: &str = "RUSTERON_TEST_JOB";
 const STEP: Duration = Duration::from_secs(15);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A directory for an archive with its driver, and the clock of all processes.
-struct Fixture {
-    home: TempDir,
-    clock: SteppedClock,
-}
-
-impl Fixture {
-    fn new() -> Self {
-        Self { home: tempfile::tempdir().expect("a directory"), clock: SteppedClock::new() }
-    }
-
-    fn dir(&self) -> PathBuf {
-        self.home.path().join("driver")
-    }
-
-    /// All timeouts are Aeron's.
-    fn archive(&self) -> Running {
-        let mut program = command(
-            WITH_DRIVER,
-            [
-                "-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:0",
-                "-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0",
-                "-Daeron.archive.threading.mode=SHARED",
-                "-Daeron.threading.mode=SHARED",
-            ],
-        );
-        program
-            .arg("--dir")
-            .arg(self.dir())
-            .arg("--archive-dir")
-            .arg(self.home.path().join("archive"));
-        self.clock.set(&mut program);
-        start(program)
-    }
-
-    /// A client in a process of its own, which runs the test `client_process`.
-    fn client(&self, kind: &str) -> ChildProcess {
-        let mut command = Command::new(std::env::current_exe().expect("this program"));
-        command
-            .args(["--exact", "clock_steps::client_process", "--ignored", "--nocapture"])
-            .env(JOB, format!("{kind} {}", self.dir().display()))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        let mut client = ChildProcess::spawn(self.clock.set(&mut command));
-        client.await_line("ready");
-        client
-    }
-
-    fn step(&mut self, step: impl FnOnce(&mut SteppedClock)) {
-        let cnc = CncFile::open(self.dir(), DEADLINE).expect("a driver");
-        self.clock.step_and_look(&cnc, step);
-    }
+/// All timeouts are Aeron's.
+fn archive(home: &SteppedHome) -> Running {
+    let mut program = command(
+        WITH_DRIVER,
+        [
+            "-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:0",
+            "-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0",
+            "-Daeron.archive.threading.mode=SHARED",
+            "-Daeron.threading.mode=SHARED",
+        ],
+    );
+    program.arg("--dir").arg(home.aeron_dir());
+    program.arg("--archive-dir").arg(home.dir.path().join("archive"));
+    home.clock.set(&mut program);
+    start(program)
 }
 
 #[test]
 #[ignore = "run by the tests below, in processes with another clock"]
 fn client_process() {
-    let job = std::env::var(JOB).expect("a job");
-    let (kind, dir) = job.split_once(' ').expect("a directory");
+    let (kind, dir) = job();
     let mut context = Context::new().expect("a context");
-    context.set_dir(Path::new(dir)).expect("a directory");
+    context.set_dir(&dir).expect("a directory");
     let aeron = Aeron::connect(context).expect("a client");
     let session = || Archive::connect(&aeron, ipc_context()).expect("a session");
-    match kind {
+    match &*kind {
         "record" => record_at_each_line(&session()),
         "merge" => merge_after_lines(&session(), session()),
         _ => unreachable!("{kind}"),
@@ -143,50 +100,46 @@ fn merge_after_lines(archive: &Archive, other: Archive) {
     println!("merged");
 }
 
-fn read_line() -> bool {
-    std::io::stdin().lock().read_line(&mut String::new()).expect("a line") > 0
-}
-
 #[test]
 fn archive_and_clients_survive_steps() {
-    let mut fixture = Fixture::new();
-    let archive = fixture.archive();
-    let mut client = fixture.client("record");
+    let mut home = SteppedHome::new();
+    let running = archive(&home);
+    let mut client = home.client("record");
     for length in [STEP, HOUR] {
-        fixture.step(|clock| clock.step_forward(length));
-        fixture.step(|clock| clock.step_forward(length));
-        fixture.step(|clock| clock.step_back(length));
+        home.step(|clock| clock.step_forward(length));
+        home.step(|clock| clock.step_forward(length));
+        home.step(|clock| clock.step_back(length));
         client.write_line("");
         assert_eq!(client.line(), "recorded");
     }
     client.close_input();
     assert!(client.wait().success());
-    assert_eq!(end(archive), Vec::<String>::new());
+    assert_eq!(end(running), Vec::<String>::new());
 }
 
 #[test]
 fn killed_archive_restarts_after_step_back() {
-    let mut fixture = Fixture::new();
-    let mut archive = fixture.archive();
-    archive.kill();
-    fixture.clock.step_back(HOUR);
-    end(fixture.archive());
+    let mut home = SteppedHome::new();
+    let mut killed = archive(&home);
+    killed.kill();
+    home.clock.step_back(HOUR);
+    end(archive(&home));
 }
 
 #[test]
 fn replay_merge_survives_step() {
-    let mut fixture = Fixture::new();
-    let archive = fixture.archive();
-    let mut client = fixture.client("merge");
+    let mut home = SteppedHome::new();
+    let running = archive(&home);
+    let mut client = home.client("merge");
     // The merge makes no progress meanwhile.
-    archive.signal("STOP");
+    running.signal("STOP");
     client.write_line("");
     assert_eq!(client.line(), "polled");
-    fixture.clock.step_forward(HOUR);
+    home.clock.step_forward(HOUR);
     client.write_line("");
     assert_eq!(client.line(), "polled");
-    archive.signal("CONT");
+    running.signal("CONT");
     assert_eq!(client.line(), "merged");
     drop(client);
-    end(archive);
+    end(running);
 }

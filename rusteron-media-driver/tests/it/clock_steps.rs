@@ -2,77 +2,35 @@
 //!
 //! The processes have a wall clock of their own. The machine's is never stepped.
 
-use std::io::BufRead;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 use std::time::Duration;
 
 use rusteron_client::{Aeron, CncFile};
 use rusteron_test_support::{
-    ChildProcess, DEADLINE, DriverProcess, SHORT_DRIVER_TIMEOUT, SteppedClock, await_that,
-    connected_pair, context, exchange, free_port, has_java, watchful_context,
+    ChildProcess, DriverProcess, SHORT_DRIVER_TIMEOUT, SteppedHome, await_that, connected_pair,
+    context, exchange, free_port, has_java, job, read_line, watchful_context,
 };
-use tempfile::TempDir;
 
 use crate::MEDIA_DRIVER;
 use crate::java::{STREAM, exchange_command, java_driver_with};
 
-const JOB: &str = "RUSTERON_TEST_JOB";
 /// Types of counters.
 const CLIENT_HEARTBEAT: i32 = 11;
 const NEIGHBORS: i32 = 15;
 const STEP: Duration = Duration::from_secs(15);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A directory for a driver, and the clock of all processes.
-struct Fixture {
-    home: TempDir,
-    clock: SteppedClock,
+fn driver(home: &SteppedHome, options: &[&str]) -> DriverProcess {
+    let mut command = rusteron_test_support::media_driver(MEDIA_DRIVER);
+    command.args(["--threading-mode", "shared", "--dir"]).arg(home.aeron_dir()).args(options);
+    DriverProcess::run(home.clock.set(&mut command))
 }
 
-impl Fixture {
-    fn new() -> Self {
-        Self { home: tempfile::tempdir().expect("a directory"), clock: SteppedClock::new() }
+fn step_to_and_fro_by(home: &mut SteppedHome, length: Duration) {
+    for _ in 0..3 {
+        home.step(|clock| clock.step_forward(length));
     }
-
-    fn dir(&self) -> PathBuf {
-        self.home.path().join("driver")
-    }
-
-    fn driver(&self, options: &[&str]) -> DriverProcess {
-        let mut command = rusteron_test_support::media_driver(MEDIA_DRIVER);
-        command.args(["--threading-mode", "shared", "--dir"]).arg(self.dir()).args(options);
-        DriverProcess::run(self.clock.set(&mut command))
-    }
-
-    /// A client in a process of its own, which runs the test `client_process`.
-    fn client(&self, kind: &str) -> ChildProcess {
-        let mut command = Command::new(std::env::current_exe().expect("this program"));
-        command
-            .args(["--exact", "clock_steps::client_process", "--ignored", "--nocapture"])
-            .env(JOB, format!("{kind} {}", self.dir().display()))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        let mut client = ChildProcess::spawn(self.clock.set(&mut command));
-        client.await_line("ready");
-        client
-    }
-
-    fn cnc(&self) -> CncFile {
-        CncFile::open(self.dir(), DEADLINE).expect("a driver")
-    }
-
-    fn step(&mut self, step: impl FnOnce(&mut SteppedClock)) {
-        let cnc = self.cnc();
-        self.clock.step_and_look(&cnc, step);
-    }
-
-    fn step_to_and_fro_by(&mut self, length: Duration) {
-        for _ in 0..3 {
-            self.step(|clock| clock.step_forward(length));
-        }
-        self.step(|clock| clock.step_back(length));
-    }
+    home.step(|clock| clock.step_back(length));
 }
 
 /// The value of the only counter of a type.
@@ -84,20 +42,19 @@ fn value(cnc: &CncFile, type_id: i32) -> Option<i64> {
 #[test]
 #[ignore = "run by the tests below, in processes with another clock"]
 fn client_process() {
-    let job = std::env::var(JOB).expect("a job");
-    let (kind, dir) = job.split_once(' ').expect("a directory");
-    match kind {
+    let (kind, dir) = job();
+    match &*kind {
         "exchange" => {
-            exchange_at_each_line(&Aeron::connect(default_timeout(dir)).expect("a client"))
+            exchange_at_each_line(&Aeron::connect(default_timeout(&dir)).expect("a client"))
         }
         "watch" => {
-            let aeron = Aeron::connect(watchful_context(Path::new(dir))).expect("a client");
+            let aeron = Aeron::connect(watchful_context(&dir)).expect("a client");
             println!("ready");
             await_that("the end of the client", || aeron.is_closed());
             println!("closed: {}", aeron.close_cause().expect("a cause"));
         }
         "publish" => {
-            let aeron = Aeron::connect(default_timeout(dir)).expect("a client");
+            let aeron = Aeron::connect(default_timeout(&dir)).expect("a client");
             let publication =
                 aeron.add_publication("aeron:ipc?term-length=64k", STREAM).expect("a publication");
             // The first message of an exchange is its number.
@@ -106,7 +63,7 @@ fn client_process() {
             read_line();
         }
         "counters" => {
-            let aeron = Aeron::connect(context(Path::new(dir))).expect("a client");
+            let aeron = Aeron::connect(context(&dir)).expect("a client");
             let add = || aeron.add_counter(2000, b"", "mine").expect("a counter").counter_id();
             let first = add();
             println!("ready");
@@ -119,7 +76,7 @@ fn client_process() {
 }
 
 /// The driver timeout is Aeron's: 10 s.
-fn default_timeout(dir: &str) -> rusteron_client::Context {
+fn default_timeout(dir: &Path) -> rusteron_client::Context {
     let mut context = rusteron_client::Context::new().expect("a context");
     context.set_dir(dir).expect("a directory");
     context
@@ -134,17 +91,13 @@ fn exchange_at_each_line(aeron: &Aeron) {
     }
 }
 
-fn read_line() -> bool {
-    std::io::stdin().lock().read_line(&mut String::new()).expect("a line") > 0
-}
-
 #[test]
 fn driver_and_client_survive_steps() {
-    let mut fixture = Fixture::new();
-    let _driver = fixture.driver(&[]);
-    let mut client = fixture.client("exchange");
+    let mut home = SteppedHome::new();
+    let _driver = driver(&home, &[]);
+    let mut client = home.client("exchange");
     for length in [STEP, HOUR] {
-        fixture.step_to_and_fro_by(length);
+        step_to_and_fro_by(&mut home, length);
     }
     client.write_line("");
     assert_eq!(client.line(), "exchanged");
@@ -152,40 +105,40 @@ fn driver_and_client_survive_steps() {
 
 #[test]
 fn dead_client_is_noticed_after_step_back() {
-    let mut fixture = Fixture::new();
-    let _driver = fixture.driver(&["-Daeron.client.liveness.timeout=2s"]);
-    let mut client = fixture.client("exchange");
+    let mut home = SteppedHome::new();
+    let _driver = driver(&home, &["-Daeron.client.liveness.timeout=2s"]);
+    let mut client = home.client("exchange");
     client.signal("STOP");
-    fixture.clock.step_back(HOUR);
-    let cnc = fixture.cnc();
+    home.clock.step_back(HOUR);
+    let cnc = home.cnc();
     await_that("the timeout of the client", || value(&cnc, CLIENT_HEARTBEAT).is_none());
     client.kill();
 }
 
 #[test]
 fn silent_driver_is_noticed_after_step_back() {
-    let mut fixture = Fixture::new();
-    let driver = fixture.driver(&[]);
-    let mut client = fixture.client("watch");
+    let mut home = SteppedHome::new();
+    let driver = driver(&home, &[]);
+    let mut client = home.client("watch");
     driver.signal("STOP");
-    fixture.clock.step_back(HOUR);
+    home.clock.step_back(HOUR);
     let line = client.await_line("closed: ");
     assert!(line.contains(&format!("{} ms", SHORT_DRIVER_TIMEOUT.as_millis())), "{line}");
 }
 
 #[test]
 fn counters_are_reused_after_step_back() {
-    let mut fixture = Fixture::new();
-    let _driver = fixture.driver(&[]);
-    let mut client = fixture.client("counters");
-    fixture.step(|clock| clock.step_back(HOUR));
+    let mut home = SteppedHome::new();
+    let _driver = driver(&home, &[]);
+    let mut client = home.client("counters");
+    home.step(|clock| clock.step_back(HOUR));
     client.write_line("");
     assert_eq!(client.await_line("reused"), "reused");
 }
 
 #[test]
 fn dead_neighbor_is_forgotten_after_step_back() {
-    let (mut fixture, other) = (Fixture::new(), tempfile::tempdir().expect("a directory"));
+    let (mut home, other) = (SteppedHome::new(), tempfile::tempdir().expect("a directory"));
     let (own, neighbor) = (free_port(), free_port());
     let named = |name: &str, port: u16| {
         let name = format!("-Daeron.driver.resolver.name={name}");
@@ -195,13 +148,13 @@ fn dead_neighbor_is_forgotten_after_step_back() {
     };
     let mut command = rusteron_test_support::media_driver(MEDIA_DRIVER);
     command.arg("--dir").arg(other.path().join("driver")).args(named("b", neighbor));
-    let mut dying = DriverProcess::run(fixture.clock.set(&mut command));
+    let mut dying = DriverProcess::run(home.clock.set(&mut command));
     let mut options = named("a", own).to_vec();
     options.push(format!("-Daeron.driver.resolver.bootstrap.neighbor=127.0.0.1:{neighbor}"));
-    let _driver = fixture.driver(&options.iter().map(String::as_str).collect::<Vec<_>>());
-    let cnc = fixture.cnc();
+    let _driver = driver(&home, &options.iter().map(String::as_str).collect::<Vec<_>>());
+    let cnc = home.cnc();
     await_that("the neighbor", || value(&cnc, NEIGHBORS) == Some(1));
-    fixture.clock.step_back(HOUR);
+    home.clock.step_back(HOUR);
     dying.kill();
     await_that("its end", || value(&cnc, NEIGHBORS) == Some(0));
 }
@@ -213,13 +166,13 @@ fn client_of_java_driver_survives_steps() {
     if !has_java() {
         return;
     }
-    let mut fixture = Fixture::new();
-    let _driver = java_driver_with(&fixture.dir(), |command| {
+    let mut home = SteppedHome::new();
+    let _driver = java_driver_with(&home.aeron_dir(), |command| {
         let timeouts = ["client.liveness.timeout=60s", "publication.unblock.timeout=120s"];
-        fixture.clock.set(command.args(timeouts.map(|timeout| format!("-Daeron.{timeout}"))))
+        home.clock.set(command.args(timeouts.map(|timeout| format!("-Daeron.{timeout}"))))
     });
-    let mut client = fixture.client("exchange");
-    fixture.step_to_and_fro_by(STEP);
+    let mut client = home.client("exchange");
+    step_to_and_fro_by(&mut home, STEP);
     client.write_line("");
     assert_eq!(client.line(), "exchanged");
 }
@@ -231,15 +184,15 @@ fn java_client_survives_steps() {
     if !has_java() {
         return;
     }
-    let mut fixture = Fixture::new();
-    let _driver = fixture.driver(&[]);
-    drop(fixture.cnc());
+    let mut home = SteppedHome::new();
+    let _driver = driver(&home, &[]);
+    drop(home.cnc());
     let channel = "aeron:ipc?term-length=64k";
-    let mut command = exchange_command("subscribe", &fixture.dir(), channel, 1);
-    let mut java = ChildProcess::spawn(fixture.clock.set(&mut command));
+    let mut command = exchange_command("subscribe", &home.aeron_dir(), channel, 1);
+    let mut java = ChildProcess::spawn(home.clock.set(&mut command));
     assert_eq!(java.line(), "ready");
-    fixture.step_to_and_fro_by(STEP);
-    let publication = fixture.client("publish");
+    step_to_and_fro_by(&mut home, STEP);
+    let publication = home.client("publish");
     assert_eq!(java.line(), "done 1");
     assert!(java.wait().success());
     drop(publication);
