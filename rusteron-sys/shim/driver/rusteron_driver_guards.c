@@ -26,6 +26,7 @@
 #include "media/aeron_receive_channel_endpoint.h"
 #include "media/aeron_udp_channel_transport_bindings.h"
 #include "protocol/aeron_udp_protocol.h"
+#include "uri/aeron_uri.h"
 #include "util/aeron_arrayutil.h"
 #include "util/aeron_bitutil.h"
 #include "util/aeron_math.h"
@@ -604,6 +605,22 @@ static bool rusteron_has_its_text(int32_t type_id, const uint8_t *message, size_
     }
     memcpy(&text_length, message + fixed_length - sizeof(int32_t), sizeof(int32_t));
     return text_length >= 0 && (size_t)text_length <= length - fixed_length;
+}
+
+/*
+ * Aeron prints a channel of an unknown transport up to the next zero byte, but a command's text has none: bytes of the
+ * heap after it reached the client and the error log.
+ */
+int rusteron_uri_parse(size_t uri_length, const char *uri, aeron_uri_t *params)
+{
+    char text[AERON_URI_MAX_LENGTH];
+    if (uri_length >= sizeof(text))
+    {
+        return aeron_uri_parse(uri_length, uri, params);
+    }
+    memcpy(text, uri, uri_length);
+    text[uri_length] = '\0';
+    return aeron_uri_parse(uri_length, text, params);
 }
 
 /*
