@@ -356,7 +356,11 @@ impl Catalog {
                 is_original: settings.is_original,
             };
             let (base, level) = (highest.get(&id).copied(), settings.file_sync_level);
-            let found = match recovery::find_end(storage, &descriptor, base, evidence, level) {
+            let found =
+                recovery::find_end(storage, &descriptor, base, evidence, level).and_then(|found| {
+                    recovery::keep_doubtful(storage, &descriptor, found, settings.sync_level)
+                });
+            let found = match found {
                 Err(error) if error.endless_recording().is_some() => {
                     self.recordings.retain(|known| known.descriptor.recording_id != id);
                     self.set_aside.push(error);
@@ -747,19 +751,29 @@ mod tests {
         let zeros = sample::data(&[0; 9000], 7, first.len());
         let (before, behind) = (first.len() as i64, (first.len() + zeros.len()) as i64);
         // Nothing tells holes where there are none.
-        let segment = [first, zeros, vec![0; 64 << 10]].concat();
-        for (position, expected) in [(before, before), (behind, behind)] {
+        let written = [first, zeros, vec![0; 120 << 10]].concat();
+        for (position, expected, is_original) in [
+            (before, before, true),
+            (behind, behind, true),
+            // The position may be that of an earlier copy, so the frame is kept.
+            (before, before, false),
+            (behind, behind, false),
+        ] {
             let storage = three_recordings();
-            write_segment(&storage, &[&segment[..], &[0; 56 << 10]].concat());
+            write_segment(&storage, &written[..128 << 10]);
             let mut catalog = open(&storage, &settings()).expect("the others");
             let text = catalog.take_set_aside()[0].to_string();
             assert!(text.contains("may be incomplete"), "{text}");
             let positions = HashMap::from([(1, 0), (2, position)]);
-            let catalog = open(&storage, &CatalogSettings { positions, ..settings() });
-            let catalog = catalog.expect("a catalog");
+            let settings = CatalogSettings { positions, is_original, ..settings() };
+            let catalog = open(&storage, &settings).expect("a catalog");
             assert_eq!(catalog.get(2).map(|known| known.stop_position), Some(expected));
             let segment = storage.content("2-0.rec").expect("the segment");
-            assert!(segment[expected as usize..].iter().all(|&byte| byte == 0));
+            let end = expected as usize;
+            assert!(segment[end..].iter().all(|&byte| byte == 0));
+            let kept = storage.content("2-0.rec.del");
+            assert_eq!(kept.is_some(), !is_original && expected == before);
+            assert!(kept.is_none_or(|kept| kept[end..] == written[end..128 << 10]));
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::catalog::CatalogError;
 use crate::catalog::descriptor::Descriptor;
 use crate::segment::Geometry;
+use crate::segment::cut::keep_behind;
 use crate::segment::scan::{self, Evidence, Found, ScanError, Tail};
 use crate::storage::{Storage, SyncLevel};
 
@@ -14,7 +15,8 @@ use crate::storage::{Storage, SyncLevel};
 const WRITTEN_BACK: Duration = Duration::from_secs(600);
 
 /// Finds the end of a recording that a killed archive has left active. Its segments are synced at
-/// `level`.
+/// `level`. A doubtful frame behind the end was announced only if the archive's position is that of
+/// an earlier copy than the segments are.
 ///
 /// # Errors
 /// [`Recovery`](CatalogError::Recovery) or [`Gap`](CatalogError::Gap) if the recording's files do
@@ -30,7 +32,7 @@ pub(super) fn find_end(
     let found = scan::find_end(storage, &geometry, highest, evidence)
         .map_err(unknown_end(descriptor.recording_id))?;
     let found = decide(found, evidence);
-    check_tail(descriptor, &found)?;
+    check_tail(descriptor, &found, evidence)?;
     if level == SyncLevel::None && evidence.position.is_none() {
         check_earlier(storage, &geometry, &found, evidence)?;
     }
@@ -60,9 +62,15 @@ pub(crate) fn decide(found: Found, evidence: Evidence) -> Found {
 }
 
 /// Refuses an end that only an operator can decide on.
-fn check_tail(descriptor: &Descriptor, found: &Found) -> Result<(), CatalogError> {
+fn check_tail(
+    descriptor: &Descriptor,
+    found: &Found,
+    evidence: Evidence,
+) -> Result<(), CatalogError> {
+    let is_reached = evidence.position.is_some_and(|position| position <= found.end);
     let choice = match found.tail {
         Tail::Clean | Tail::Torn => return Ok(()),
+        Tail::Doubtful { .. } if is_reached => return Ok(()),
         Tail::Doubtful { .. } => "truncate` or `keep",
         Tail::Damaged(_) | Tail::Lost(_) | Tail::Cut => "truncate",
     };
@@ -75,6 +83,31 @@ fn check_tail(descriptor: &Descriptor, found: &Found) -> Result<(), CatalogError
         found.tail
     );
     Err(CatalogError::Recovery { recording, reason })
+}
+
+/// Keeps a doubtful frame, and all behind it, in a file beside the segment, from which the caller
+/// cuts it off.
+///
+/// # Errors
+/// [`Recovery`](CatalogError::Recovery) if it cannot be kept.
+pub(super) fn keep_doubtful(
+    storage: &dyn Storage,
+    descriptor: &Descriptor,
+    found: Found,
+    level: SyncLevel,
+) -> Result<Found, CatalogError> {
+    let Tail::Doubtful { .. } = found.tail else { return Ok(found) };
+    let (recording, end) = (descriptor.recording_id, found.end);
+    let kept = keep_behind(storage, &descriptor.geometry(), end, level).map_err(|error| {
+        let reason = format!("position {end}: {}: {error}", found.tail);
+        CatalogError::Recovery { recording, reason }
+    })?;
+    log::warn!(
+        "recording {recording} ends at position {end}: {}, and nothing tells in a copy of a killed archive: what it had \
+         from there on is in {kept} now",
+        found.tail
+    );
+    Ok(Found { tail: Tail::Torn, ..found })
 }
 
 /// Refuses a recording that has a gap in a segment before its last one. Without syncs, the operating system writes pages

@@ -190,14 +190,14 @@ impl Conductor {
         }
         let geometry = descriptor.geometry();
         let level = self.catalog.sync_level();
-        let renamed = clear_behind(&*self.storage, &geometry, descriptor.stop_position, level)
+        let kept = clear_behind(&*self.storage, &geometry, descriptor.stop_position, level)
             .map_err(|error| invalid(format!("behind its end: {error}")))?;
-        if !renamed.is_empty() {
+        if !kept.is_empty() {
             out.report(&format!(
-                "recording {recording} is extended at {}, the end that the catalog has, and its segments behind that are \
-                 {} now: if the catalog is an older copy, they hold what was recorded since",
+                "recording {recording} is extended at {}, the end that the catalog has, and what its segments had behind \
+                 that is in {} now: if the catalog is an older copy, it was recorded since",
                 descriptor.stop_position,
-                renamed.join(", ")
+                kept.join(", ")
             ));
         }
         // Before the catalog forgets the end.

@@ -6,6 +6,9 @@ use crate::segment::frame::Header;
 use crate::segment::geometry::{DELETED_SUFFIX, Geometry, parse_name};
 use crate::storage::{Storage, StorageFile, SyncLevel};
 
+/// The bytes of one read of what is kept.
+const PIECE_LENGTH: usize = 64 << 10;
+
 /// Tells whether a frame begins at a position, as far as its header tells: Java checks no more.
 ///
 /// # Errors
@@ -42,10 +45,11 @@ pub(crate) fn is_empty(storage: &dyn Storage, name: &str) -> io::Result<bool> {
     Ok(header_at(&*storage.open(name)?, 0)?.unwrap_or_default() == Header::default())
 }
 
-/// Moves the segments behind the end of a recording out of the way of those to come. Otherwise
-/// recovery after a crash would take their frames for the recording's. Those with frames get
-/// another name, by which they are deleted with the recording: an interrupted truncation has left
-/// them, or the catalog is an older copy, and nothing else has what they hold. Returns their names.
+/// Moves what the segments have behind the end of a recording out of the way of what is to come.
+/// Otherwise recovery after a crash would take these frames for the recording's. Files with frames
+/// get another name, by which they are deleted with the recording: an interrupted truncation or a
+/// full disk has left them, or the catalog is an older copy, and nothing else has what they hold.
+/// Returns their names.
 ///
 /// The segment at the end gets its length, which may be another one than it had before a
 /// replication described the empty recording anew.
@@ -60,7 +64,7 @@ pub(crate) fn clear_behind(
         parse_name(name).is_some_and(|(id, its)| id == geometry.recording_id && its > base)
     };
     let behind: Vec<_> = storage.names()?.into_iter().filter(is_behind).collect();
-    let mut renamed = Vec::new();
+    let mut kept = Vec::new();
     for name in &behind {
         if is_empty(storage, name)? {
             storage.remove(name)?;
@@ -68,23 +72,96 @@ pub(crate) fn clear_behind(
         }
         let new_name = format!("{name}{DELETED_SUFFIX}");
         if storage.length(&new_name)?.is_some() {
-            let text =
-                format!("{name} cannot be renamed: {new_name} exists: move one of them away");
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+            return Err(exists(name, &new_name));
         }
         storage.rename(name, &new_name)?;
-        renamed.push(new_name);
+        kept.push(new_name);
     }
     if !behind.is_empty() && level != SyncLevel::None {
         storage.sync_dir()?;
     }
     let name = geometry.name(base);
-    let Some(length) = storage.length(&name)? else { return Ok(renamed) };
+    let Some(length) = storage.length(&name)? else { return Ok(kept) };
     let header = header_at(&*storage.open(&name)?, geometry.offset(end))?;
-    if length != geometry.segment_length as u64 || header != Some(Header::default()) {
+    let has_more = header.is_some_and(|header| header != Header::default());
+    if has_more {
+        kept.insert(0, keep_behind(storage, geometry, end, level)?);
+    }
+    if has_more || header.is_none() || length != geometry.segment_length as u64 {
         cut(storage, geometry, end, level)?;
     }
-    Ok(renamed)
+    Ok(kept)
+}
+
+/// Copies what the segment that holds a position has from there on into a file, before it is cut
+/// off. There, everything lies at the same offset. Returns the file's name, which is that of a
+/// segment behind the end.
+///
+/// # Errors
+/// Those of the storage, and [`io::ErrorKind::AlreadyExists`] if the file has something else.
+pub(crate) fn keep_behind(
+    storage: &dyn Storage,
+    geometry: &Geometry,
+    position: i64,
+    level: SyncLevel,
+) -> io::Result<String> {
+    let name = geometry.name(geometry.base(position));
+    let kept = format!("{name}{DELETED_SUFFIX}");
+    let (file, offset) = (storage.open(&name)?, geometry.offset(position));
+    if storage.length(&kept)?.is_some() {
+        // A process that has ended between this and the cut has left the same.
+        let old = storage.open(&kept)?;
+        let mut bytes = vec![0; PIECE_LENGTH];
+        each_piece(&*file, offset, |at, piece| {
+            let length = old.read_at(&mut bytes[..piece.len()], at)?;
+            if bytes[..length] == *piece { Ok(()) } else { Err(exists(&name, &kept)) }
+        })?;
+        return Ok(kept);
+    }
+    // It gets its name when it is whole.
+    let part = format!("{kept}.part");
+    if storage.length(&part)?.is_some() {
+        storage.remove(&part)?;
+    }
+    let mut copy = storage.create(&part, file.length()?)?;
+    each_piece(&*file, offset, |at, piece| {
+        let is_empty = piece.iter().all(|&byte| byte == 0);
+        if is_empty { Ok(()) } else { copy.write_all_at(piece, at) }
+    })
+    .and_then(|()| copy.sync(level))
+    .inspect_err(|_| {
+        // It would take space that a full disk has not got.
+        let _ = storage.remove(&part);
+    })?;
+    storage.rename(&part, &kept)?;
+    if level != SyncLevel::None {
+        storage.sync_dir()?;
+    }
+    Ok(kept)
+}
+
+/// Reads a file from an offset to its end.
+fn each_piece(
+    file: &dyn StorageFile,
+    offset: u64,
+    mut each: impl FnMut(u64, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let (mut offset, mut bytes) = (offset, vec![0; PIECE_LENGTH]);
+    loop {
+        let length = file.read_at(&mut bytes, offset)?;
+        if length == 0 {
+            return Ok(());
+        }
+        each(offset, &bytes[..length])?;
+        offset += length as u64;
+    }
+}
+
+fn exists(name: &str, kept: &str) -> io::Error {
+    let text = format!(
+        "{name} has more, which cannot be kept as {kept}: that exists: move one of them away"
+    );
+    io::Error::new(io::ErrorKind::AlreadyExists, text)
 }
 
 fn header_at(file: &dyn StorageFile, offset: u64) -> io::Result<Option<Header>> {

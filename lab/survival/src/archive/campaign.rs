@@ -15,7 +15,7 @@ use rusteron_test_support::{DEADLINE, Random, command, context, has_java, java_r
 
 use super::life::{Life, Session};
 use super::options::{ArchiveOptions, Damage};
-use super::plan::Plan;
+use super::plan::{Copy, Plan};
 use super::server::{Server, ServerOptions, driver_context};
 use super::stream::{Fault, Recording, Stream};
 use crate::process::{seed, temporary_dir};
@@ -31,10 +31,11 @@ const CONDITIONS: [&str; 7] = [
     "crashed",
     "refused by ArchiveTool",
 ];
-const FIGURES: [&str; 8] = [
+const FIGURES: [&str; 9] = [
     "kills of the archive",
     "kills of archive and driver",
     "kills before a server was ready",
+    "restored copies",
     "publications ended",
     "messages checked",
     "messages followed",
@@ -126,6 +127,10 @@ impl Campaign<'_> {
         while self.kills < last && !self.is_over() {
             let plan = Plan::choose(&mut self.random, streams.len());
             self.kills += 1;
+            if let (Some(copy), true) = (plan.copy, dir.exists()) {
+                restore_copy(copy, dir)?;
+                self.report.add("restored copies", 1);
+            }
             let outcome = self.run_life(plan, dir, checksum, &mut streams)?;
             let name = match plan.with_driver {
                 true => "kills of archive and driver",
@@ -266,6 +271,21 @@ fn answer_no(mut command: Command) -> std::io::Result<(ExitStatus, String)> {
         }
     }
     Ok((child.wait()?, String::from_utf8_lossy(&text).into_owned()))
+}
+
+/// Replaces the directory of a server that was killed by a copy, as an operator would who moves to
+/// another disk.
+fn restore_copy(how: Copy, dir: &Path) -> Result<(), Failure> {
+    let copy = dir.with_extension("copy");
+    let cannot = |error| Failure::run("cannot copy the archive's directory", error);
+    let output =
+        Command::new("cp").args(how.arguments()).args([dir, &copy]).output().map_err(cannot)?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        return Err(Failure::Run(format!("cannot copy the archive's directory: {text}")));
+    }
+    fs::remove_dir_all(dir).map_err(cannot)?;
+    fs::rename(&copy, dir).map_err(cannot)
 }
 
 /// Damages what was announced of a stream's recording, if there is something.

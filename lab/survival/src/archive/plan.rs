@@ -15,9 +15,33 @@ pub(super) enum Moment {
     Load,
 }
 
+/// How the directory is copied before a life. The copy takes the directory's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Copy {
+    /// As the documentation says: `cp -a` leaves holes where it finds them.
+    Archive,
+    /// Pages of zeros become holes.
+    Sparse,
+    /// Holes become pages of zeros.
+    Dense,
+}
+
+impl Copy {
+    /// The arguments of `cp`.
+    pub(super) fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Archive => &["-a"],
+            Self::Sparse => &["-a", "--sparse=always"],
+            Self::Dense => &["-a", "--sparse=never"],
+        }
+    }
+}
+
 /// The life of a server, from its start to the kill.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
+    /// The copy on which the server starts, in some lives.
+    pub(super) copy: Option<Copy>,
     pub(super) moment: Moment,
     pub(super) delay: Duration,
     /// Whether the media driver is a part of the process, and killed with it.
@@ -39,6 +63,7 @@ impl Plan {
             _ => (Moment::Load, 200),
         };
         Self {
+            copy: [Copy::Archive, Copy::Sparse, Copy::Dense].get(random.below(18)).copied(),
             moment,
             delay: Duration::from_micros(random.below(longest * 1000) as u64),
             with_driver: random.percent(20),
@@ -62,7 +87,9 @@ mod tests {
         };
         assert_eq!(plans(1), plans(1));
         assert_ne!(plans(1), plans(2));
-        for text in ["Start", "Requests", "Load", "with_driver: true", "sync_level: 2", "Some(5)"] {
+        for text in
+            ["Start", "Requests", "Load", "with_driver: true", "sync_level: 2", "Some(5)", "Sparse"]
+        {
             assert!(plans(1).iter().any(|plan| plan.contains(text)), "{text}");
         }
     }

@@ -243,9 +243,10 @@ fn extension_is_refused_while_its_segments_are_deleted() {
 }
 
 #[test]
-fn extension_renames_segments_behind_the_end() {
+fn extension_keeps_what_lies_behind_the_end() {
     let mut harness = recorded();
-    let last = harness.storage.content("0-393216.rec").expect("a segment");
+    let content = |harness: &Harness, name| harness.storage.content(name).expect("a segment");
+    let [at_end, last] = ["0-131072.rec", "0-393216.rec"].map(|name| content(&harness, name));
     harness.storage.create("0-524288.rec", SEGMENT as u64).expect("an empty segment");
     // As if the process had ended behind the edit of a truncation, or an older catalog had been
     // restored.
@@ -256,12 +257,13 @@ fn extension_renames_segments_behind_the_end() {
     image.join_position = FRAME;
     harness.add_image(subscription, &image);
     assert_eq!(edges(&harness, 0), Some((0, NULL_POSITION)));
-    let renamed = ["0-262144.rec.del", "0-393216.rec.del"];
-    assert_eq!(names(&harness), ["0-0.rec", "0-131072.rec", renamed[0], renamed[1]]);
-    assert_eq!(harness.storage.content(renamed[1]), Some(last));
-    assert!(harness.errors()[0].contains(&renamed.join(", ")), "{:?}", harness.errors());
-    let content = harness.storage.content("0-131072.rec").expect("a segment");
-    assert!(content.len() as i64 == SEGMENT && content[96..].iter().all(|&byte| byte == 0));
+    let kept = ["0-131072.rec.del", "0-262144.rec.del", "0-393216.rec.del"];
+    assert_eq!(names(&harness), ["0-0.rec", "0-131072.rec", kept[0], kept[1], kept[2]]);
+    assert_eq!(content(&harness, kept[0])[96..], at_end[96..]);
+    assert_eq!(content(&harness, kept[2]), last);
+    assert!(harness.errors()[0].contains(&kept.join(", ")), "{:?}", harness.errors());
+    let segment = content(&harness, "0-131072.rec");
+    assert!(segment.len() as i64 == SEGMENT && segment[96..].iter().all(|&byte| byte == 0));
 }
 
 #[test]
