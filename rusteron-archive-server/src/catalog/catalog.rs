@@ -93,8 +93,9 @@ pub(crate) struct Catalog {
     pub(super) next_id: i64,
     /// Valid recordings, by ascending id.
     pub(super) recordings: Vec<Recording>,
-    /// Why valid recordings are not served: see [`take_set_aside`](Self::take_set_aside).
-    set_aside: Vec<CatalogError>,
+    /// Why valid recordings are not served, by the ids that their entries have: see
+    /// [`set_aside`](Self::set_aside).
+    set_aside: Vec<(i64, CatalogError)>,
     /// A migration that neither succeeded nor could be undone.
     pub(super) unfinished: Option<Migration>,
 }
@@ -136,8 +137,13 @@ impl Catalog {
     /// Returns what is wrong with each recording that the server does not serve, although its entry
     /// is valid: its numbers make no sense, or its files do not tell its end. Its entry and files
     /// stay as they are, and its id is not used again.
-    pub(crate) fn take_set_aside(&mut self) -> Vec<CatalogError> {
-        std::mem::take(&mut self.set_aside)
+    pub(crate) fn set_aside(&self) -> impl Iterator<Item = &CatalogError> {
+        self.set_aside.iter().map(|(_, error)| error)
+    }
+
+    /// Returns what [`set_aside`](Self::set_aside) has of a recording.
+    pub(crate) fn why_set_aside(&self, recording: i64) -> Option<&CatalogError> {
+        self.set_aside.iter().find(|(id, _)| *id == recording).map(|(_, error)| error)
     }
 
     /// Moves the next id above those of segments that no entry has, of which the catalog is an
@@ -304,7 +310,8 @@ impl Catalog {
         for offset in self.file.offsets() {
             let corrupt = |reason: String| CatalogError::Corrupt { offset, reason };
             let entry = self.file.entry(offset);
-            highest = highest.max(Some(i64_at(entry, RECORDING_ID_OFFSET)));
+            let stated_id = i64_at(entry, RECORDING_ID_OFFSET);
+            highest = highest.max(Some(stated_id));
             let read = RecordingState::of(entry).and_then(|state| match state {
                 RecordingState::Valid => Descriptor::read(entry).map(Some),
                 RecordingState::Invalid | RecordingState::Deleted => Ok(None),
@@ -313,7 +320,7 @@ impl Catalog {
                 Ok(Some(descriptor)) => descriptor,
                 Ok(None) => continue,
                 Err(reason) => {
-                    self.set_aside.push(corrupt(reason));
+                    self.set_aside.push((stated_id, corrupt(reason)));
                     continue;
                 }
             };
@@ -326,7 +333,7 @@ impl Catalog {
             // Without the setting, entries are changed without their checksums, as by Java's
             // archive.
             if let (Some(_), Err(wrong)) = (self.checksum, check_checksum(entry)) {
-                self.set_aside.push(CatalogError::Checksum { recording: id, wrong });
+                self.set_aside.push((id, CatalogError::Checksum { recording: id, wrong }));
                 continue;
             }
             self.recordings.push(Recording { offset, descriptor });
@@ -363,7 +370,7 @@ impl Catalog {
             let found = match found {
                 Err(error) if error.endless_recording().is_some() => {
                     self.recordings.retain(|known| known.descriptor.recording_id != id);
-                    self.set_aside.push(error);
+                    self.set_aside.push((id, error));
                     continue;
                 }
                 found => found?,
@@ -568,13 +575,13 @@ mod tests {
             catalog.add(NewRecording { start_position, mtu: 7, ..NEW }, 1).expect("a recording");
         }
         catalog.set_stopped(2, 3, 5).expect("an end before the start");
-        let mut catalog = open(&storage, &settings()).expect("a catalog");
+        let catalog = open(&storage, &settings()).expect("a catalog");
         let edges: Vec<_> = catalog
             .descriptors_from(0)
             .map(|known| (known.start_position, known.stop_position))
             .collect();
         assert_eq!(edges, [(1, 1), (33, 33), (64, 3)]);
-        assert!(catalog.take_set_aside().is_empty());
+        assert_eq!(catalog.set_aside().count(), 0);
     }
 
     #[test]
@@ -589,7 +596,7 @@ mod tests {
             bytes[SECOND + offset] = byte;
             let storage = with_content(&bytes);
             let mut catalog = open(&storage, &settings()).expect("a catalog");
-            let [error] = &catalog.take_set_aside()[..] else { panic!("{offset}") };
+            let [error] = catalog.set_aside().collect::<Vec<_>>()[..] else { panic!("{offset}") };
             let text = error.to_string();
             assert!(text.contains(&format!("corrupt at byte 224: {reason}")), "{text}");
             assert_eq!(catalog.get(1), None);
@@ -611,8 +618,8 @@ mod tests {
         let mut bytes = content(&storage);
         bytes[SECOND + STOP_POSITION] ^= 0x20;
         let storage = with_content(&bytes);
-        let mut catalog = open(&storage, &settings).expect("a catalog");
-        let [error] = &catalog.take_set_aside()[..] else { panic!("one recording") };
+        let catalog = open(&storage, &settings).expect("a catalog");
+        let [error] = catalog.set_aside().collect::<Vec<_>>()[..] else { panic!("one recording") };
         let text = error.to_string();
         assert!(text.contains("recording 1 is not served: catalog checksum="), "{text}");
         assert!(text.contains("`rusteron archive verify 1 --repair`"), "{text}");
@@ -626,9 +633,9 @@ mod tests {
         let without = CatalogSettings { checksum: None, ..other.clone() };
         let mut catalog = open(&storage, &without).expect("a catalog");
         catalog.set_stopped(0, 64, 3).expect("an edit");
-        let mut catalog = open(&storage, &other).expect("a catalog");
+        let catalog = open(&storage, &other).expect("a catalog");
         assert_eq!(catalog.get(0).map(|known| known.stop_position), Some(64));
-        assert_eq!(catalog.take_set_aside().len(), 1);
+        assert_eq!(catalog.set_aside().count(), 1);
     }
 
     /// Java's archive finds ends without a new checksum.
@@ -761,8 +768,8 @@ mod tests {
         ] {
             let storage = three_recordings();
             write_segment(&storage, &written[..128 << 10]);
-            let mut catalog = open(&storage, &settings()).expect("the others");
-            let text = catalog.take_set_aside()[0].to_string();
+            let catalog = open(&storage, &settings()).expect("the others");
+            let text = catalog.why_set_aside(2).expect("a reason").to_string();
             assert!(text.contains("may be incomplete"), "{text}");
             let positions = HashMap::from([(1, 0), (2, position)]);
             let settings = CatalogSettings { positions, is_original, ..settings() };
@@ -785,9 +792,8 @@ mod tests {
         write_segment(&storage, &[frame, wrong].concat());
         let before = storage.content("2-0.rec");
         let mut catalog = open(&storage, &settings()).expect("the others");
-        let set_aside = catalog.take_set_aside();
         assert_eq!(
-            set_aside.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            catalog.set_aside().map(ToString::to_string).collect::<Vec<_>>(),
             [
                 "archive.catalog: the end of recording 2 is unknown: 2-0.rec, position 64: damaged: wrong term id 9: \
               decide by `rusteron archive verify 2 --repair --last-fragment`, `truncate`"

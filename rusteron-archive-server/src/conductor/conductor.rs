@@ -337,7 +337,10 @@ impl Conductor {
     }
 
     fn position(&self, recording: i64, command: &Command<'_>) -> Result<i64, Failure> {
-        let descriptor = self.catalog.get(recording).ok_or_else(|| unknown_recording(recording))?;
+        let descriptor = self
+            .catalog
+            .get(recording)
+            .ok_or_else(|| unknown_recording(&self.catalog, recording))?;
         let in_progress = || self.recording_position(recording);
         Ok(match command {
             Command::StartPosition(_) => descriptor.start_position,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::catalog::{CatalogError, Descriptor, NULL_POSITION, NewRecording};
+use crate::catalog::{Catalog, CatalogError, Descriptor, NULL_POSITION, NewRecording};
 use crate::channel::Channel;
 use crate::conductor::conductor::Conductor;
 use crate::conductor::effect::{
@@ -69,8 +69,17 @@ impl ActiveRecording {
 /// All recordings in progress.
 pub(crate) type ActiveRecordings = BTreeMap<RecordingId, ActiveRecording>;
 
-pub(super) fn unknown_recording(recording: RecordingId) -> Failure {
-    Failure::new(ErrorCode::UnknownRecording, format!("unknown recording id: {recording}"))
+pub(super) fn unknown_recording(catalog: &Catalog, recording: RecordingId) -> Failure {
+    unknown(catalog, recording, format!("unknown recording id: {recording}"))
+}
+
+/// Returns the refusal of a request for a recording that is not served. Its text is Java's, and the
+/// reason follows if the recording was set aside.
+pub(super) fn unknown(catalog: &Catalog, recording: RecordingId, mut text: String) -> Failure {
+    if let Some(reason) = catalog.why_set_aside(recording) {
+        text = format!("{text}: it was set aside when the archive started: {reason}");
+    }
+    Failure::new(ErrorCode::UnknownRecording, text)
 }
 
 pub(super) fn catalog_failure(error: &CatalogError) -> Failure {
@@ -398,7 +407,10 @@ impl Conductor {
     }
 
     pub(super) fn check_recording(&self, recording: RecordingId) -> Result<(), Failure> {
-        self.catalog.get(recording).map(|_| ()).ok_or_else(|| unknown_recording(recording))
+        self.catalog
+            .get(recording)
+            .map(|_| ())
+            .ok_or_else(|| unknown_recording(&self.catalog, recording))
     }
 
     /// Where a recording in progress is; −1 if it is not in progress.

@@ -222,7 +222,10 @@ impl Conductor {
             let text = format!("max concurrent replays reached {max}");
             return Err(Failure::new(ErrorCode::MaxReplays, text));
         }
-        let descriptor = self.catalog.get(recording).ok_or_else(|| unknown_recording(recording))?;
+        let descriptor = self
+            .catalog
+            .get(recording)
+            .ok_or_else(|| unknown_recording(&self.catalog, recording))?;
         let position = match request.position {
             NULL_POSITION => descriptor.start_position,
             position => {

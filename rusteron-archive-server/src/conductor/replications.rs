@@ -7,7 +7,7 @@ use rusteron_client::AeronVersion;
 use crate::channel::Channel;
 use crate::conductor::conductor::Conductor;
 use crate::conductor::effect::{Clock, Effect, Failure, Outside, RecordingId, RegistrationId};
-use crate::conductor::recordings::catalog_failure;
+use crate::conductor::recordings::{catalog_failure, unknown};
 use crate::conductor::sessions::Requester;
 use crate::conductor::subscriptions::{Extension, refused_channel};
 use crate::control::request::{Replicate, Source};
@@ -101,7 +101,7 @@ impl Conductor {
         let existing = match self.catalog.get(recording) {
             None if recording != NULL => {
                 let text = format!("unknown destination recording id {recording}");
-                return Err(Failure::new(ErrorCode::UnknownRecording, text));
+                return Err(unknown(&self.catalog, recording, text));
             }
             None => None,
             Some(known) if known.is_active() || self.recordings.contains_key(&recording) => {

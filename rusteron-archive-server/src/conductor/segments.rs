@@ -23,7 +23,10 @@ impl Conductor {
     /// Returns a recording whose segments have its name: see [`Catalog::settle`](crate::catalog::Catalog::settle).
     pub(super) fn settled(&mut self, recording: RecordingId) -> Result<Descriptor, Failure> {
         self.catalog.settle(&*self.storage, recording).map_err(Failure::generic)?;
-        self.catalog.get(recording).copied().ok_or_else(|| unknown_recording(recording))
+        self.catalog
+            .get(recording)
+            .copied()
+            .ok_or_else(|| unknown_recording(&self.catalog, recording))
     }
 
     /// Ends a stopped recording at an earlier position. Its replays are stopped.

@@ -57,12 +57,11 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
         .map_err(|error| ServerError::file(&archive_dir, &error))?;
     let storage: Arc<dyn Storage> = Arc::new(storage);
     // Before there is a client: the media driver would take it for dead if this took too long.
-    let mut catalog =
+    let catalog =
         open_catalog(settings, &storage, &mark_file).map_err(|error| error.in_dir(&archive_dir))?;
-    let set_aside = catalog.take_set_aside();
-    let is_set_aside = |id| set_aside.iter().any(|error| error.endless_recording() == Some(id));
+    let is_set_aside = |id| catalog.set_aside().any(|error| error.endless_recording() == Some(id));
     mark_file.forget_killed_positions(is_set_aside);
-    if set_aside.iter().all(|error| error.endless_recording().is_none()) {
+    if catalog.set_aside().all(|error| error.endless_recording().is_none()) {
         mark_file.note_original();
     }
 
@@ -117,7 +116,7 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
     };
 
     let errors = Errors::new(counters.errors, Arc::clone(&mark_file), client_errors);
-    for error in set_aside {
+    for error in catalog.set_aside() {
         errors.report(&format!("a recording is not served: {error}"));
     }
     let mut conductor = Conductor::new(

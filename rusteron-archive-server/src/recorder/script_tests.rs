@@ -252,9 +252,9 @@ impl Script {
     ) {
         let next = self.after(storage);
         counts.all += 1;
-        let opened = next.open(HashMap::new()).and_then(|mut catalog| {
-            let set_aside = catalog.take_set_aside();
-            set_aside.first().map_or(Ok(catalog), |error| Err(error.to_string()))
+        let opened = next.open(HashMap::new()).and_then(|catalog| {
+            let error = catalog.set_aside().next().map(ToString::to_string);
+            error.map_or(Ok(catalog), Err)
         });
         let catalog = match opened {
             Ok(catalog) => catalog,

@@ -8,6 +8,7 @@ use crate::protocol::messages::{
     MaxRecordedPositionRequest, RecordingPositionRequest, StartPositionRequest,
     StopPositionRequest, UpdateChannelRequest,
 };
+use crate::storage::{Storage, SyncLevel};
 
 const IPC: &str = "aeron:ipc";
 const UDP: &str = "aeron:udp?endpoint=a:1";
@@ -264,6 +265,19 @@ fn positions_of_stopped_and_active_recordings() {
         }
         assert_eq!(harness.sent(), expected.map(|answer| format!("6: {answer}")));
     }
+}
+
+#[test]
+fn refusal_says_why_a_recording_was_set_aside() {
+    let mut killed = Harness::connected();
+    let recording = killed.add_active(UDP);
+    let mut file = killed.storage.create(&format!("{recording}-0.rec"), 128 << 10).expect("a file");
+    file.write_all_at(&[7; 64], 0).expect("no frame");
+    let mut harness = Harness::connected_on(killed.storage.clone(), SyncLevel::None);
+    harness.send(request(StartPositionRequest::TEMPLATE_ID, &[6, recording], &[]));
+    let text = &harness.sent()[0];
+    assert!(text.starts_with("6: error 5: unknown recording id: 0: it was set aside"), "{text}");
+    assert!(text.contains("`rusteron archive verify 0 --repair --last-fragment`"), "{text}");
 }
 
 #[test]
