@@ -15,9 +15,12 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use rusteron_core::cnc::i64_at;
 use rusteron_core::dir_access::DirAccess;
 use rusteron_core::files;
-use rusteron_core::mark_file::{self, ACTIVITY_OFFSET, Former, MappedFile, Owner, Reservation};
+use rusteron_core::mark_file::{
+    self, ACTIVITY_OFFSET, Former, MappedFile, Owner, PID_OFFSET, Reservation,
+};
 
 use crate::codec::mark_file::{
     ComponentType, ENDED, HEADER_LENGTH, MEMBER_ID_OFFSET, MarkFileHeader, STARTING, VERSION,
@@ -192,24 +195,29 @@ fn take_over(path: &Path, mut header: MarkFileHeader, length: usize) -> Result<M
         ClusterError::new(ClusterErrorKind::InvalidMarkFile, message)
     };
     let mut file = files::open(path, OpenOptions::new().read(true).write(true)).map_err(failed)?;
-    let is_old = mark_file::is_old(&file).map_err(failed)?;
     let mut bytes = Vec::new();
     (&file).take(HEADER_LENGTH as u64).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() < HEADER_LENGTH {
+    // Afterwards, so that what another starter has just written is not old.
+    let is_old = mark_file::is_old(&file).map_err(failed)?;
+    let old = if mark_file::is_unmade(&bytes) {
         if !is_old {
             return Err(active(path, Owner::Making));
         }
-        // Its making was cut short, by a full disk or the end of the process.
-        fs::remove_file(path).map_err(failed)?;
-        return create(path, &header, length)
-            .map_err(failed)?
-            .ok_or_else(|| active(path, Owner::HasMade));
-    }
-    let old = MarkFileHeader::decode(&bytes).map_err(|error| invalid(error.to_string()))?;
+        // A full disk or the end of the process has cut it short. Several containers may come here,
+        // so none of them may replace the file.
+        mark_file::complete_header(path, bytes.len()).map_err(failed)?;
+        MarkFileHeader {
+            pid: i64_at(&bytes, PID_OFFSET).unwrap_or_default(),
+            error_buffer_length: 0,
+            ..header.clone()
+        }
+    } else {
+        MarkFileHeader::decode(&bytes).map_err(|error| invalid(error.to_string()))?
+    };
     if !matches!(old.component_type, ComponentType::Container | ComponentType::Unknown) {
         return Err(invalid(format!("mark file of another component: {:?}", old.component_type)));
     }
-    // The header is not zero throughout, so its beginning is on disk.
+    // The header has been written, if only as zeros, so its beginning is on disk.
     let map = MappedFile::new(&file, HEADER_LENGTH).map_err(failed)?;
     let former = Former {
         activity_timestamp: old.activity_timestamp,

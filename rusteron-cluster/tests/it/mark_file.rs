@@ -20,6 +20,7 @@ use rusteron_cluster::codec::mark_file::{
 use rusteron_cluster::mark_file::MarkFile;
 use rusteron_cluster::{ClusterError, ClusterErrorKind, ServiceContext};
 use rusteron_core::cnc::error_log;
+use rusteron_core::mark_file::{self, Former, MappedFile};
 #[cfg(unix)]
 use rusteron_test_support::{DEADLINE, ForkedChild};
 use tempfile::TempDir;
@@ -165,14 +166,54 @@ fn dead_starter_is_replaced() {
     assert_refused(&dir, ClusterErrorKind::ActiveMarkFile, "starting");
 }
 
+/// The first starter has claimed the file and not written its header yet when the others come.
+#[test]
+fn starters_agree_on_the_owner_at_any_step() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("mark.dat");
+    fs::write(&path, [0; HEADER_LENGTH]).expect("written");
+    let (dead, now) = (i64::from(i32::MAX), SystemTime::UNIX_EPOCH.elapsed().expect("a time"));
+    let ended = now.as_millis() as i64 - 60_000;
+    patch(&path, ACTIVITY, &ended.to_le_bytes());
+    patch(&path, PID, &dead.to_le_bytes());
+    let file = File::options().read(true).write(true).open(&path).expect("a file");
+    let map = MappedFile::new(&file, HEADER_LENGTH).expect("a mapping");
+    let former = |activity_timestamp| Former {
+        activity_timestamp,
+        pid: dead,
+        is_starting: activity_timestamp == STARTING,
+        is_old: true,
+        has_ended: false,
+    };
+    mark_file::claim(&map, former(ended), 101).expect("the file");
+    for late in [ended, STARTING] {
+        mark_file::claim(&map, former(late), 102).expect_err("another owner");
+    }
+}
+
 #[test]
 fn unfinished_file_is_made_again() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("cluster-mark-service-0.dat");
     fs::write(&path, [0; 100]).expect("written");
+    let unfinished = File::open(&path).expect("a file");
     assert_refused(&dir, ClusterErrorKind::ActiveMarkFile, "making");
     make_old(&path);
     drop(activate(&dir).expect("a mark file"));
+    // Another container that takes it over at the same time has the same file.
+    assert_eq!(
+        unfinished.metadata().expect("a file").len(),
+        fs::metadata(&path).expect("it").len()
+    );
+    // A container that was killed as soon as it had claimed such a file.
+    let mut claimed = [0; HEADER_LENGTH];
+    claimed[ACTIVITY..][..8].copy_from_slice(&STARTING.to_le_bytes());
+    claimed[PID..][..8].copy_from_slice(&i64::from(i32::MAX).to_le_bytes());
+    fs::write(&path, claimed).expect("written");
+    make_old(&path);
+    if cfg!(target_os = "linux") {
+        drop(activate(&dir).expect("a mark file"));
+    }
     // A file that ends behind the header is made longer.
     let file = File::options().write(true).open(&path).expect("a file");
     file.set_len(HEADER_LENGTH as u64 + 7).expect("a length");
@@ -188,8 +229,9 @@ fn other_files_are_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = activate(&dir).expect("a mark file").path().to_owned();
     let original = fs::read(&path).expect("a file");
-    let cases: [(usize, &[u8], &str); 5] = [
+    let cases: [(usize, &[u8], &str); 6] = [
         (4, &[111], "schema 111"),
+        (4, &[0], "schema 0"),
         (VERSION_OFFSET, &[0, 0, 1, 0], "version 1.0.0"),
         (VERSION_OFFSET + 4, &[1], "another component"),
         (VERSION_OFFSET + 4, &[99], "type 99"),
@@ -202,8 +244,6 @@ fn other_files_are_refused() {
         assert!(fs::read(&path).expect("a file") == before, "{text}: the file has changed");
         fs::write(&path, &original).expect("written");
     }
-    fs::write(&path, vec![0; HEADER_LENGTH]).expect("written");
-    assert_refused(&dir, ClusterErrorKind::InvalidMarkFile, "schema 0");
 }
 
 /// Calls on another thread, because a pipe without another end can block the caller for ever.

@@ -1,11 +1,14 @@
 //! Making a mark file, and overwriting one of a former owner.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::dir_access::DirAccess;
-use crate::mark_file::{ACTIVITY_OFFSET, HEADER_LENGTH, MappedFile, START_OFFSET, VERSION_OFFSET};
+use crate::files;
+use crate::mark_file::{
+    ACTIVITY_OFFSET, HEADER_LENGTH, MappedFile, PID_OFFSET, START_OFFSET, VERSION_OFFSET,
+};
 
 /// Makes an empty file. Returns `None` if the file exists.
 ///
@@ -41,6 +44,27 @@ pub fn overwrite(file: &mut File, header: &[u8], length: usize) -> io::Result<()
         file.write_all(&header[part])?;
     }
     write_zeros(file, length)
+}
+
+/// Returns whether the making of a file was cut short before its header was written: at most the
+/// timestamp and the process id, by which it is claimed, are there.
+pub fn is_unmade(header: &[u8]) -> bool {
+    let is_claim = |offset: usize| {
+        (ACTIVITY_OFFSET..START_OFFSET).contains(&offset)
+            || (PID_OFFSET..PID_OFFSET + size_of::<i64>()).contains(&offset)
+    };
+    header.len() < HEADER_LENGTH
+        || header.iter().enumerate().all(|(offset, &byte)| byte == 0 || is_claim(offset))
+}
+
+/// Lengthens a file that ends within its header, of which it has `length` bytes, so that it can be
+/// claimed. Bytes are appended only, and none is lost that another starter has written meanwhile.
+///
+/// # Errors
+/// Those of the operating system, such as that of a full disk.
+pub fn complete_header(path: &Path, length: usize) -> io::Result<()> {
+    let mut file = files::open(path, OpenOptions::new().append(true))?;
+    file.write_all(&vec![0; HEADER_LENGTH.saturating_sub(length)])
 }
 
 /// Writes zeros from the end of the header to the end of the file, so that the disk has space for

@@ -24,7 +24,7 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, SystemTime};
 
 pub use error_log::{DistinctErrorLog, save_errors};
-pub use making::{open_new, overwrite, replace_link, write_whole};
+pub use making::{complete_header, is_unmade, open_new, overwrite, replace_link, write_whole};
 pub use mapped_file::MappedFile;
 pub use mark_file::MarkFile;
 pub use owner::{Former, Owner, Reservation, claim, is_old, replace};

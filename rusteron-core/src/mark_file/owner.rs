@@ -129,19 +129,21 @@ impl Former {
 
 /// Marks the file of a former owner that is not alive as starting.
 ///
+/// Of several starters, at any step, the first one to replace the former owner's process id gets the
+/// file. Processes of the same id, as in two containers, need a lock beside it.
+///
 /// # Errors
 /// The owner, if it may be alive, or another process that was faster.
 pub fn claim(file: &MappedFile, former: Former, pid: i64) -> Result<(), Owner> {
     former.check()?;
     let activity = file.i64_at(ACTIVITY_OFFSET);
-    if former.is_starting {
-        // Two starters may come here, and the pid decides between them.
-        replace(file.i64_at(PID_OFFSET), former.pid, pid)?;
-        activity.store(STARTING.to_le(), Ordering::Release);
-        Ok(())
-    } else {
-        replace(activity, former.activity_timestamp, STARTING)
+    if !former.is_starting {
+        replace(activity, former.activity_timestamp, STARTING)?;
     }
+    // "Starting" with the id of a process that is gone looks like a start that was cut short.
+    replace(file.i64_at(PID_OFFSET), former.pid, pid)?;
+    activity.store(STARTING.to_le(), Ordering::Release);
+    Ok(())
 }
 
 /// Replaces a number by which processes agree on the owner.
