@@ -10,6 +10,7 @@ use rusteron_client::{Aeron, AnyIdleStrategy, Error, IdleStrategy, IdleStrategyK
 use rusteron_core::CredentialsSupplier;
 use rusteron_core::ffi::callback::{catch, run};
 use rusteron_core::ffi::{Fallible, Retained, last_error, lock_context_init};
+use rusteron_core::settings::warn_of_missing_units;
 use rusteron_sys as sys_client;
 use rusteron_sys::archive as sys;
 
@@ -98,6 +99,7 @@ impl ArchiveContext {
         // the buffer that it uses.
         unsafe { sys::aeron_archive_context_init(&mut raw) }.into_result()?;
         drop(lock);
+        warn_of_missing_units(["AERON_ARCHIVE_MESSAGE_TIMEOUT"]);
         Ok(Self {
             raw: NonNull::new(raw).ok_or_else(last_error)?,
             events: Arc::default(),

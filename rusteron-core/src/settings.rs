@@ -156,6 +156,19 @@ pub(crate) fn has_no_unit(text: &str) -> bool {
 pub(crate) const NO_UNIT: &str =
     "nanoseconds, because it has no unit; write s, ms or us for others";
 
+fn warn_of_missing_unit(variable: &str, text: &str) {
+    if has_no_unit(text) {
+        log::warn!("{variable}={text}: {NO_UNIT}");
+    }
+}
+
+/// Logs a warning for each environment variable of a duration that C reads, if its unit was probably forgotten.
+pub fn warn_of_missing_units<'a>(variables: impl IntoIterator<Item = &'a str>) {
+    for variable in variables {
+        std::env::var(variable).iter().for_each(|text| warn_of_missing_unit(variable, text));
+    }
+}
+
 /// Reads an integer as C does: decimal, hexadecimal or octal.
 pub fn number<T: TryFrom<i128>>(text: &str) -> Option<T> {
     integer(text)?.try_into().ok()
@@ -266,8 +279,8 @@ pub fn read_variables<C>(
         let text = value.to_string_lossy();
         if let Err(valid) = setting.read(context, &value) {
             problems.push(format!("{}={}: {valid}", setting.variable, text.escape_debug()));
-        } else if matches!(setting.format, Format::Duration(_)) && has_no_unit(&text) {
-            log::warn!("{}={text}: {NO_UNIT}", setting.variable);
+        } else if matches!(setting.format, Format::Duration(_)) {
+            warn_of_missing_unit(setting.variable, &text);
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }

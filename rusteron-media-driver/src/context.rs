@@ -6,6 +6,7 @@ use std::ptr::{self, NonNull};
 
 use rusteron_core::Result;
 use rusteron_core::ffi::{self, Fallible, last_error};
+use rusteron_core::settings::warn_of_missing_units;
 use rusteron_sys::driver as sys;
 
 use crate::callbacks::{AgentOnStart, Callbacks};
@@ -80,6 +81,7 @@ impl DriverContext {
         // from the static variables that it uses.
         unsafe { sys::aeron_driver_context_init(&mut raw) }.into_result()?;
         drop(lock);
+        warn_of_missing_units(Setting::durations());
         let raw = NonNull::new(raw).ok_or_else(last_error)?;
         let mut context = Self {
             raw,

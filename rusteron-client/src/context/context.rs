@@ -16,6 +16,7 @@ use rusteron_core::error::Result;
 use rusteron_core::ffi::handlers::{Handler, Handlers};
 use rusteron_core::ffi::{self, Fallible, last_error};
 use rusteron_core::idle::IdleStrategyKind;
+use rusteron_core::settings::warn_of_missing_units;
 
 /// The configuration of a client: the directory of the media driver, timeouts, handlers.
 ///
@@ -78,6 +79,10 @@ impl Context {
         // from the buffer that it uses.
         unsafe { sys::aeron_context_init(&mut raw) }.into_result()?;
         drop(lock);
+        warn_of_missing_units([
+            "AERON_CLIENT_RESOURCE_LINGER_DURATION",
+            "AERON_CLIENT_IDLE_SLEEP_DURATION",
+        ]);
         let raw = NonNull::new(raw).ok_or_else(last_error)?;
         let mut context = Self {
             raw,

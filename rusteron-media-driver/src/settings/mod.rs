@@ -102,6 +102,12 @@ impl Setting {
         SETTINGS.iter().find(|setting| setting.variable == variable)
     }
 
+    /// Returns the variables of durations.
+    pub(crate) fn durations() -> impl Iterator<Item = &'static str> {
+        let durations = SETTINGS.iter().filter(|it| matches!(it.format, Format::Duration(_)));
+        durations.map(|setting| setting.variable)
+    }
+
     /// Returns the environment variable.
     ///
     /// The name of the property is the variable's in lower case, with dots: `aeron.dir` for `AERON_DIR`. Aeron takes

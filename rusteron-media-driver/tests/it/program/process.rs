@@ -28,6 +28,23 @@ fn ready_and_closed_on_signal() {
 }
 
 #[test]
+fn duration_without_unit_is_warned_of() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let mut command = media_driver(MEDIA_DRIVER);
+    command.env("AERON_DIR", &dir).env("AERON_THREADING_MODE", "SHARED");
+    command.env("AERON_PUBLICATION_LINGER_TIMEOUT", "5").env("AERON_IMAGE_LIVENESS_TIMEOUT", "10s");
+    let mut driver = DriverProcess::run(&mut command);
+    assert!(driver.line().starts_with("media driver ready"));
+    driver.signal("TERM");
+    let (code, errors) = driver.end();
+    assert_eq!(code, 0, "{errors}");
+    let warning = "AERON_PUBLICATION_LINGER_TIMEOUT=5: nanoseconds, because it has no unit";
+    assert!(errors.contains(warning), "{errors}");
+    assert!(!errors.contains("AERON_IMAGE_LIVENESS_TIMEOUT"), "{errors}");
+}
+
+#[test]
 fn hangup_and_nohup() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
