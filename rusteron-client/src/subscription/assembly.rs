@@ -1,6 +1,6 @@
 //! Assembly of long messages from their fragments.
 
-use crate::subscription::image::Action;
+use crate::subscription::image::action::Action;
 use crate::subscription::image::header::{FrameHeader, Header};
 use crate::subscription::message_buffer::MessageBuffer;
 use rusteron_core::error::Position;
@@ -158,16 +158,13 @@ impl Assembly {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subscription::image::fields::ImageFields;
-    use crate::subscription::image::header::tests::{frame, raw_image};
+    use crate::subscription::image::header::tests::{frame, image};
 
     /// Appends one fragment of 32 bytes after another to an assembly, and returns the greatest
     /// length of the message.
     fn longest(term_length: usize, mut assembly: Assembly) -> usize {
         let bits = term_length.ilog2() as usize;
-        let raw = rusteron_sys::rusteron_image_t { position_bits_to_shift: bits, ..raw_image() };
-        // SAFETY: headers only read the numbers.
-        let image = unsafe { ImageFields::new(raw) };
+        let image = rusteron_sys::rusteron_image_t { position_bits_to_shift: bits, ..image() };
         let mut longest = 0;
         for offset in (0..term_length).step_by(64) {
             let flags = if offset == 0 { BEGIN_FLAG } else { 0 };

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use crate::subscription::image::frames::{Frame, Frames};
-use crate::subscription::image::{Header, SubscribedImage};
+use crate::subscription::assembly::Assembly;
+use crate::subscription::image::frame::Frame;
+use crate::subscription::image::header::Header;
+use crate::subscription::image::poll::{Frames, ImageFields};
 use rusteron_core::threads::UsedByOtherThreads;
 
 /// The messages of one publisher that a batch poll has found, with their headers, in order.
@@ -113,17 +115,17 @@ impl fmt::Debug for Messages<'_> {
 /// consumed fragments.
 ///
 /// # Safety
-/// As for [`ImageFields::poll`](crate::subscription::image::fields::ImageFields::poll).
+/// As for [`ImageFields::poll`].
 #[inline(always)]
 pub(crate) unsafe fn poll<F>(
-    image: &mut SubscribedImage,
+    fields: &ImageFields,
+    assembly: &mut Assembly,
     handler: &mut F,
     fragment_limit: usize,
 ) -> usize
 where
     F: FnMut(&mut Messages<'_>),
 {
-    let SubscribedImage { fields, assembly } = image;
     if fields.is_closed() {
         return 0;
     }

@@ -14,7 +14,7 @@ use crate::client::subscription_callbacks::{CallbackHandle, SubscriptionCallback
 use crate::client::wait::{self, WaitError};
 use crate::constants::SubscriptionConstants;
 use crate::subscription::assembly::Assembly;
-use crate::subscription::image::fields::ImageFields;
+use crate::subscription::image::poll::ImageFields;
 use crate::subscription::image::{Image, Images, SubscribedImage};
 use rusteron_core::error::Result;
 use rusteron_core::ffi::{Fallible, SendPtr, last_error};

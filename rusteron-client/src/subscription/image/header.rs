@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::subscription::image::fields::ImageFields;
+use rusteron_sys as sys;
+
 use rusteron_core::error::Position;
 use rusteron_core::log_buffer::{self, HEADER_LENGTH, align};
 use rusteron_core::threads::UsedByOtherThreads;
@@ -48,7 +49,7 @@ use rusteron_core::threads::UsedByOtherThreads;
 #[derive(Clone, Copy)]
 pub struct Header<'a> {
     frame: *const u8,
-    image: &'a ImageFields,
+    image: &'a sys::rusteron_image_t,
     /// Length in the log of all frames of an assembled message, starting at `frame`. For a single
     /// frame, less than the frame's own length.
     assembled_length: usize,
@@ -65,7 +66,7 @@ impl<'a> Header<'a> {
     /// # Safety
     /// For the lifetime, `frame` points to a complete, published frame that does not change.
     #[inline(always)]
-    pub(crate) unsafe fn new(frame: *const u8, image: &'a ImageFields) -> Self {
+    pub(crate) unsafe fn new(frame: *const u8, image: &'a sys::rusteron_image_t) -> Self {
         Self { frame, image, assembled_length: 0 }
     }
 
@@ -86,7 +87,7 @@ impl<'a> Header<'a> {
     #[doc(alias = "aeron_header_values")]
     #[inline]
     pub fn frame_length(&self) -> usize {
-        // Negative only if the frame is being overwritten; see `ImageFields::frame`.
+        // Negative only if the frame is being overwritten; see `Frame::at`.
         self.read::<i32>(log_buffer::FRAME_LENGTH).max(0) as usize
     }
 
@@ -177,7 +178,7 @@ impl<'a> Header<'a> {
     #[doc(alias = "aeron_header_values")]
     #[inline]
     pub fn initial_term_id(&self) -> i32 {
-        self.image.raw.initial_term_id
+        self.image.initial_term_id
     }
 
     /// Returns log₂ of the term length. Shifting a count of terms left by this number makes it a
@@ -187,7 +188,7 @@ impl<'a> Header<'a> {
     #[doc(alias = "aeron_header_position_bits_to_shift")]
     #[inline]
     pub fn position_bits_to_shift(&self) -> usize {
-        self.image.raw.position_bits_to_shift
+        self.image.position_bits_to_shift
     }
 
     /// Returns the offset in the term after this fragment or message, in bytes.
@@ -227,7 +228,7 @@ impl<'a> Header<'a> {
     #[doc(alias = "aeron_header_context")]
     #[inline]
     pub fn image_correlation_id(&self) -> i64 {
-        self.image.raw.correlation_id
+        self.image.correlation_id
     }
 
     /// Returns the length in the log. Even for an overwritten frame, computations with this length
@@ -310,8 +311,8 @@ pub(crate) mod tests {
     }
 
     /// Returns the fields of an image without memory.
-    pub(crate) fn raw_image() -> rusteron_sys::rusteron_image_t {
-        rusteron_sys::rusteron_image_t {
+    pub(crate) fn image() -> sys::rusteron_image_t {
+        sys::rusteron_image_t {
             image: std::ptr::null_mut(),
             term_buffers: [std::ptr::null_mut(); 3],
             subscriber_position: std::ptr::null_mut(),
@@ -324,11 +325,6 @@ pub(crate) mod tests {
             term_length: 1 << 30,
             initial_term_id: i32::MIN,
         }
-    }
-
-    pub(crate) fn image() -> ImageFields {
-        // SAFETY: headers only read the numbers.
-        unsafe { ImageFields::new(raw_image()) }
     }
 
     /// Values that a frame may have while another publisher overwrites it.

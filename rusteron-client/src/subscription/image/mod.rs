@@ -1,12 +1,13 @@
-//! The stream of one publisher, as a subscription sees it.
+//! The stream of one publisher, as a subscription sees it. A message goes from `image`, whose methods users call,
+//! through `poll`, which owns the position, to `frame`.
 
-pub(crate) mod fields;
-pub(crate) mod frames;
+pub(crate) mod action;
+pub(crate) mod frame;
 pub(crate) mod header;
 mod image;
-mod polls;
+pub(crate) mod poll;
 
+pub use action::Action;
 pub use header::Header;
 pub(crate) use image::SubscribedImage;
 pub use image::{Image, ImageInfo, Images};
-pub use polls::Action;

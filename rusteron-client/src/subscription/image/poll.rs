@@ -1,4 +1,4 @@
-//! The polls of an image, in Rust, on the fields that C works on.
+//! The polls of an image, in Rust, on the fields that C works on: the position, and the frames behind it.
 
 use std::cell::Cell;
 use std::slice;
@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use rusteron_sys as sys;
 
-use crate::subscription::image::frames::{Frame, Progress, Term};
-use crate::subscription::image::{Action, Header};
+use crate::subscription::image::action::Action;
+use crate::subscription::image::frame::{Frame, Term};
+use crate::subscription::image::header::Header;
 use rusteron_core::error::{Error, ErrorKind, Position, Result};
-use rusteron_core::log_buffer::{
-    self, CounterValue, FRAME_ALIGNMENT, HEADER_LENGTH, PARTITION_COUNT, protocol,
-};
+use rusteron_core::log_buffer::{self, CounterValue, FRAME_ALIGNMENT, PARTITION_COUNT, protocol};
 
 /// Number of fragments between two checks of whether the image has been closed. C checks at every
 /// fragment. Here that would be a seventh of the cost of a fragment.
@@ -220,7 +219,7 @@ impl ImageFields {
         while cursor < limit {
             // SAFETY: a frame starts here: `check_position` has seen the end of the one before, and
             // the rest is as in `poll_to`; the subscriber position does not move.
-            let Some(frame) = (unsafe { self.frame(term.end, cursor) }) else { break };
+            let Some(frame) = (unsafe { Frame::at(&self.raw, term.end, cursor) }) else { break };
             let end = cursor + frame.aligned_length() as i64;
             if frame.is_padding() {
                 (cursor, seen) = (end, end);
@@ -265,7 +264,9 @@ impl ImageFields {
         let mut end = start;
         while end < limit {
             // SAFETY: as in `poll_to`.
-            let Some(frame) = (unsafe { self.frame(progress.term.end, end) }) else { break };
+            let Some(frame) = (unsafe { Frame::at(&self.raw, progress.term.end, end) }) else {
+                break;
+            };
             let frame_end = end + frame.aligned_length() as i64;
             if frame.is_padding() {
                 // Padding is a separate block, whatever its length.
@@ -341,7 +342,8 @@ impl ImageFields {
         let mut end = current;
         while end < position {
             // SAFETY: as in `poll_to`.
-            let Some(frame) = (unsafe { self.frame(term.end, end - term.end_position) }) else {
+            let Some(frame) = (unsafe { Frame::at(&self.raw, term.end, end - term.end_position) })
+            else {
                 return Err(invalid(format!("{position} is after {end}, where nothing is yet")));
             };
             end += frame.aligned_length() as i64;
@@ -352,35 +354,10 @@ impl ImageFields {
         Ok(Some(self.term_of(position)))
     }
 
-    /// Returns the frame at a cursor, if it has been published.
-    ///
-    /// A length that a frame at this cursor cannot have counts as unpublished. If this client's
-    /// conductor is held up for too long, the driver times out the client. The driver then lets
-    /// publishers overwrite frames that are being read, and a length may have any value.
-    ///
-    /// # Safety
-    /// The contract of [`new`](Self::new) holds. `end` is the end of a term. The cursor is aligned
-    /// to frames, in the term and before its end, and a frame starts or will start there. The
-    /// subscriber position does not move past the frame while the frame is used.
-    #[inline(always)]
-    pub(crate) unsafe fn frame(&self, end: *const u8, cursor: i64) -> Option<Frame<'_>> {
-        const HEADER: u32 = HEADER_LENGTH as u32;
-        // SAFETY: by the contract.
-        unsafe {
-            let start = end.offset(cursor as isize);
-            let length = protocol::published_length(log_buffer::frame_length_of(start.cast_mut()));
-            // Huge if the length is negative or shorter than a header. So one comparison covers
-            // these cases and a frame that goes beyond the term.
-            let payload_length = (length as u32).wrapping_sub(HEADER);
-            let fits = i64::from(payload_length) + cursor <= -i64::from(HEADER);
-            fits.then(|| Frame::new(self, start, payload_length as usize))
-        }
-    }
-
     /// Returns the subscriber position, where a frame starts or will start. Returns `None` once the
     /// counter belongs to another image.
     #[inline(always)]
-    pub(crate) fn subscriber_position(&self) -> Option<Position> {
+    fn subscriber_position(&self) -> Option<Position> {
         let position = protocol::position(self.position.value());
         // An equal position can belong to another image: a subscriber can join a stream at the
         // position where this image was.
@@ -431,7 +408,7 @@ impl ImageFields {
     /// Not inlined into the polls, which call this once, also when a handler panics. Inlined, the
     /// polls would keep values in memory that they can keep in registers.
     #[inline(never)]
-    pub(crate) fn publish(&self, position: Position) {
+    fn publish(&self, position: Position) {
         if !self.is_closed() && self.owns_position() {
             protocol::set_position(self.position.value(), position);
             self.last_position.set(position);
@@ -444,7 +421,7 @@ impl ImageFields {
     /// Returns the term of a position that is not negative. The term of the last poll is found at
     /// once.
     #[inline(always)]
-    pub(crate) fn term_of(&self, position: Position) -> Term {
+    fn term_of(&self, position: Position) -> Term {
         let term = self.term.get();
         let length = i64::from(self.raw.term_length);
         let offset = position.wrapping_sub(term.end_position).wrapping_add(length);
@@ -471,51 +448,81 @@ impl ImageFields {
     }
 }
 
-fn invalid(what: String) -> Error {
-    Error::new(ErrorKind::InvalidArgument, format!("position: {what}"))
+/// The frames that have arrived, one after the other. Dropping this moves the subscriber position
+/// past the consumed frames.
+pub(crate) struct Frames<'a>(Progress<'a>);
+
+impl<'a> Frames<'a> {
+    /// # Safety
+    /// As for [`ImageFields::poll`], as long as this lives, and no frame is used after that.
+    #[inline(always)]
+    pub(crate) unsafe fn new(image: &'a ImageFields) -> Option<Self> {
+        image.subscriber_position().map(|position| Self(Progress::new(image, position)))
+    }
+
+    /// Returns the next frame of the term, if it has arrived.
+    #[inline(always)]
+    pub(crate) fn peek(&self) -> Option<Frame<'a>> {
+        if self.0.cursor >= 0 {
+            return None;
+        }
+        // SAFETY: the cursor is within the term, as above, and a frame starts there: the subscriber
+        // position is the end of one, and so is what follows.
+        unsafe { self.0.frame() }
+    }
+
+    /// Moves past `frame`, which must be the frame that [`peek`](Self::peek) has returned last.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, frame: &Frame<'a>) {
+        self.0.cursor += frame.aligned_length() as i64;
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::subscription::image::header::tests::raw_image;
+/// The progress of a poll. When the poll ends, in whatever way, its position is published, and the
+/// publisher can read it.
+struct Progress<'a> {
+    image: &'a ImageFields,
+    /// The position that the publisher knows.
+    published: Position,
+    term: Term,
+    /// Position of the poll relative to the end of the term: negative within the term, and 0 at its
+    /// end.
+    cursor: i64,
+}
 
-    const TERM_LENGTH: usize = 64 * 1024;
+impl<'a> Progress<'a> {
+    /// Starts at the subscriber position.
+    #[inline(always)]
+    fn new(image: &'a ImageFields, position: Position) -> Self {
+        let term = image.term_of(position);
+        Self { image, published: position, term, cursor: position - term.end_position }
+    }
 
-    /// The length of a frame that another publisher overwrites may have any value.
-    #[test]
-    fn length_beyond_term_is_no_frame() {
-        let mut term = vec![0_u64; TERM_LENGTH / 8];
-        let term: *mut u8 = term.as_mut_ptr().cast();
-        let fields = sys::rusteron_image_t {
-            term_buffers: [term; PARTITION_COUNT],
-            position_bits_to_shift: TERM_LENGTH.trailing_zeros() as usize,
-            term_length: TERM_LENGTH as i32,
-            ..raw_image()
-        };
-        // SAFETY: the functions that the test calls read the numbers, and the term, which lives as
-        // long as the test.
-        let image = unsafe { ImageFields::new(fields) };
-        let end = term.wrapping_add(TERM_LENGTH);
-        for left in [32, 64, 4096, TERM_LENGTH] {
-            let frame_of = |length: i32| {
-                // SAFETY: in the term, aligned, and before its end.
-                unsafe {
-                    log_buffer::frame_length_of(end.sub(left)).store(length, Ordering::Relaxed);
-                    image.frame(end, -(left as i64)).map(|frame| frame.payload().len())
-                }
-            };
-            let fits = left as i32;
-            for length in [i32::MIN, i32::MIN + 31, -fits, -32, -31, -1, 0, 1, 31] {
-                assert_eq!(frame_of(length), None, "{length} with {left} left");
-            }
-            for length in [fits + 1, fits + 31, fits + 32, 1 << 30, i32::MAX - 31, i32::MAX] {
-                assert_eq!(frame_of(length), None, "{length} with {left} left");
-            }
-            for length in [32, fits.min(33), fits - 1, fits].into_iter().filter(|&it| it >= 32) {
-                let payload_length = length as usize - HEADER_LENGTH;
-                assert_eq!(frame_of(length), Some(payload_length), "{length} with {left} left");
-            }
+    /// # Safety
+    /// As for [`Frame::at`], at the cursor.
+    #[inline(always)]
+    unsafe fn frame(&self) -> Option<Frame<'a>> {
+        // SAFETY: the caller guarantees a mapped log buffer, and a cursor at a frame (`Frame::at`).
+        unsafe { Frame::at(&self.image.raw, self.term.end, self.cursor) }
+    }
+
+    #[inline(always)]
+    fn commit(&mut self) {
+        let position = self.term.end_position.wrapping_add(self.cursor);
+        if position > self.published {
+            self.published = position;
+            self.image.publish(position);
         }
     }
+}
+
+impl Drop for Progress<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.commit();
+    }
+}
+
+fn invalid(what: String) -> Error {
+    Error::new(ErrorKind::InvalidArgument, format!("position: {what}"))
 }
