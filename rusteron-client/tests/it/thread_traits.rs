@@ -93,7 +93,7 @@ fn each_type_has_its_thread_traits() {
         BufferClaim<'static>: "Send Sync RefUnwindSafe",
         Image<'static>: "Send",
         Images<'static>: "Send",
-        Header<'static>: "Clone",
+        Header<'static>: "Clone UnwindSafe RefUnwindSafe",
         Messages<'static>: "",
         CountersReader<'static>: "Send Sync Clone UnwindSafe RefUnwindSafe",
         Counters<'static>: "Send Sync Clone UnwindSafe RefUnwindSafe",

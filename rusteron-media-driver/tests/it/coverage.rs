@@ -58,6 +58,7 @@ const OMITTED: Omissions<'_> = &[
             "aeron_default_path",
         ],
     ),
+    ("the standard library removes directories", &["aeron_delete_directory"]),
     ("Instant and SystemTime are Rust's clocks", &["aeron_nano_clock", "aeron_epoch_clock"]),
 ];
 

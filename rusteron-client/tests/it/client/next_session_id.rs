@@ -67,7 +67,7 @@ fn silent_driver_is_driver_timeout() {
     context
         .set_driver_timeout(SHORT_DRIVER_TIMEOUT)
         // So that the client does not find out before the request does.
-        .and_then(|context| context.set_keepalive_interval(DEADLINE))
+        .and_then(|context| context.set_keepalive_interval(Duration::from_secs(9)))
         .expect("valid settings");
     let aeron = Aeron::connect(context).expect("a client");
     let mut registration = aeron.async_next_session_id(7).expect("begun");
