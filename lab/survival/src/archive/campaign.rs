@@ -187,7 +187,8 @@ impl Campaign<'_> {
                 true => self.root.join("driver-of-archive"),
                 false => self.driver.aeron_dir().to_owned(),
             },
-            events_stream_id: self.kills as i32,
+            // Each life has another one, and none is that of a control stream.
+            events_stream_id: 1000 + self.kills as i32,
             with_driver,
             sync_level,
             checksum,
