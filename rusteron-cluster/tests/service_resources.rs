@@ -107,11 +107,12 @@ fn hundred_containers_leak_nothing() {
     };
     // Resources that are made once and retained come with the first lives.
     (0..3).for_each(live);
-    // Without streams, the driver has its own files alone.
+    // Without streams, the driver has its own files alone. While it deletes a log, it has the log's
+    // directory open.
     let mut before = resources();
     await_that("an idle driver", || {
         before = resources();
-        !before.keys().any(|name| name.contains(".logbuffer"))
+        !before.keys().any(|name| name.contains("/publications") || name.contains("/images"))
     });
     (3..103).for_each(live);
     // The driver gives logs back after a while.

@@ -23,7 +23,7 @@ use rusteron_test_support::archive::{
 };
 use rusteron_test_support::{
     DEADLINE, DriverProcess, Finished, Running, SmallFileSystem, await_some, await_that, command,
-    media_driver_beside, offer, run, skip, watchful_context,
+    context, media_driver_beside, offer, run, skip, watchful_context,
 };
 
 use crate::support::{
@@ -539,8 +539,9 @@ fn killed_driver_ends_the_server_in_order() {
     let launch = || {
         let driver = DriverProcess::start(&media_driver, &aeron_dir, &options);
         // The driver of before counts as alive for a while.
-        let aeron = await_some("a driver", || Aeron::connect(watchful_context(&aeron_dir)).ok());
+        drop(await_some("a driver", || Aeron::connect(watchful_context(&aeron_dir)).ok()));
         let server = start(archive(&aeron_dir, &dir, &[timeout]));
+        let aeron = Aeron::connect(context(&aeron_dir)).expect("a client");
         (driver, Archive::connect(&aeron, ipc_context()).expect("a session"), server)
     };
     let (mut driver, archive, server) = launch();
