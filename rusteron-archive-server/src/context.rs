@@ -164,8 +164,8 @@ impl ArchiveServerContext {
     /// let error = context.check().unwrap_err();
     /// assert_eq!(
     ///     error.message(),
-    ///     "catalog_file_sync_level=0 (AERON_ARCHIVE_CATALOG_FILE_SYNC_LEVEL): is less than file_sync_level=1 \
-    ///      (AERON_ARCHIVE_FILE_SYNC_LEVEL)"
+    ///     "catalog_file_sync_level=0 (AERON_ARCHIVE_CATALOG_FILE_SYNC_LEVEL): is less than \
+    ///      file_sync_level=1 (AERON_ARCHIVE_FILE_SYNC_LEVEL)"
     /// );
     /// # Ok(())
     /// # }
@@ -210,7 +210,8 @@ impl ArchiveServerContext {
         if problems.is_empty() { Ok(()) } else { Err(invalid(problems.join("; "))) }
     }
 
-    /// Refuses directories one of which is deleted with the other. A media driver deletes its directory at each start.
+    /// Refuses directories one of which is deleted with the other. A media driver deletes its
+    /// directory at each start.
     pub(crate) fn check_dirs(&self, aeron_dir: &Path) -> Result<()> {
         let absolute = |dir: &Path| dir.canonicalize().or_else(|_| std::path::absolute(dir));
         let archive_dir = self.archive_dir();

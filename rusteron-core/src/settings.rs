@@ -162,7 +162,8 @@ fn warn_of_missing_unit(variable: &str, text: &str) {
     }
 }
 
-/// Logs a warning for each environment variable of a duration that C reads, if its unit was probably forgotten.
+/// Logs a warning for each environment variable of a duration that C reads, if its unit was
+/// probably forgotten.
 pub fn warn_of_missing_units<'a>(variables: impl IntoIterator<Item = &'a str>) {
     for variable in variables {
         std::env::var(variable).iter().for_each(|text| warn_of_missing_unit(variable, text));

@@ -45,8 +45,8 @@ pub struct SettingPairs {
 }
 
 impl SettingPairs {
-    /// Adds a setting, with the first and the last of the values that it permits. `others` are values that only such
-    /// settings have. Names and texts have no extremes.
+    /// Adds a setting, with the first and the last of the values that it permits. `others` are
+    /// values that only such settings have. Names and texts have no extremes.
     pub fn add(
         &mut self,
         variable: &'static str,
@@ -64,6 +64,11 @@ impl SettingPairs {
         }
     }
 
+    /// Returns how many settings there are.
+    pub fn count(&self) -> usize {
+        self.settings.len()
+    }
+
     fn all(&self) -> Vec<[SettingValue; 2]> {
         let mut pairs = Vec::new();
         for (index, (one, values)) in self.settings.iter().enumerate() {
@@ -78,7 +83,8 @@ impl SettingPairs {
         pairs
     }
 
-    /// Tries pairs, and panics if one of them fails: all with `RUSTERON_SETTING_PAIRS=all`, otherwise a few by chance.
+    /// Tries pairs, and panics if one of them fails: all with `RUSTERON_SETTING_PAIRS=all`,
+    /// otherwise a few by chance.
     #[track_caller]
     pub fn search(&self, fault: impl Fn(&[SettingValue; 2]) -> Result<(), String> + Sync) {
         let mut pairs = self.all();
@@ -106,8 +112,8 @@ impl SettingPairs {
     }
 }
 
-/// Judges the end of a program that has refused a pair, which has to name one of the two settings by its variable or its
-/// setter.
+/// Judges the end of a program that has refused a pair, which has to name one of the two settings
+/// by its variable or its setter.
 pub fn refused_pair(pair: &[SettingValue; 2], code: i32, errors: &str) -> Result<(), String> {
     let is_named = pair.iter().any(|(variable, value)| {
         let setter = variable.trim_start_matches("AERON_ARCHIVE_").to_lowercase();

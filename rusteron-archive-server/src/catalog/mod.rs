@@ -15,6 +15,8 @@ pub(crate) mod recovery;
 mod exchange;
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use catalog::{Catalog, CatalogSettings, NewRecording};
 pub use descriptor::RecordingState;

@@ -193,15 +193,16 @@ impl ControlSession {
     /// Returns the next request that has waited. The requests of a client that has gone are carried
     /// out, too: one of them may stop a recording that another has started.
     pub(crate) fn next_deferred(&mut self) -> Option<Vec<u8>> {
-        if self.has_ended_by_itself() { None } else { self.deferred.remove_first() }
+        if self.is_closed() { None } else { self.deferred.remove_first() }
     }
 
     /// Returns whether nothing is left to do for the session.
     pub(crate) fn is_over(&self) -> bool {
-        self.has_ended_by_itself() || self.end.is_some() && !self.is_deferring
+        self.is_closed() || self.end.is_some() && !self.is_deferring
     }
 
-    fn has_ended_by_itself(&self) -> bool {
+    /// Returns whether the client has closed the session, or the server has ended it.
+    fn is_closed(&self) -> bool {
         matches!(self.end, Some(End::Closed | End::Failed(_)))
     }
 

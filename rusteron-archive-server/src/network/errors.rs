@@ -18,8 +18,8 @@ const REPETITION_INTERVAL: Duration = Duration::from_secs(10);
 const MAX_LENGTH_OF_STRANGERS: usize = 512;
 /// The least time between two lines of the log that such clients cause.
 const INTERVAL_OF_STRANGERS: Duration = Duration::from_secs(1);
-/// How many bytes of the mark file's error log, whose least length is 1 MiB, may be used before the errors of such clients
-/// are not recorded, so that they leave room for others.
+/// How many bytes of the mark file's error log, whose least length is 1 MiB, may be used before the
+/// errors of such clients are not recorded, so that they leave room for others.
 const SHARE_OF_STRANGERS: usize = 256 * 1024;
 /// The same for mistakes of clients, whose texts can differ each time.
 const SHARE_OF_CLIENTS: usize = 512 * 1024;

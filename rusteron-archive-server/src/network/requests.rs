@@ -23,13 +23,15 @@ pub(crate) enum RequestImage {
 #[derive(Debug)]
 pub(crate) struct Requests {
     subscriptions: Vec<Subscription>,
-    /// In bytes. A request is assembled before its client is known.
-    max_length: usize,
 }
 
 impl Requests {
-    pub(crate) fn new(subscriptions: Vec<Subscription>, max_length: usize) -> Self {
-        Self { subscriptions, max_length }
+    /// A request is assembled before its client is known, and has at most `max_length` bytes.
+    pub(crate) fn new(mut subscriptions: Vec<Subscription>, max_length: usize) -> Self {
+        for subscription in &mut subscriptions {
+            subscription.set_max_message_length(max_length);
+        }
+        Self { subscriptions }
     }
 
     /// Adds a control subscription, whose images `changes` learns of.
@@ -62,9 +64,6 @@ impl Requests {
     ) -> Result<usize, PollError> {
         let mut fragments = 0;
         for subscription in &mut self.subscriptions {
-            subscription
-                .images()
-                .for_each(|mut image| image.set_max_message_length(self.max_length));
             fragments += subscription.controlled_poll(
                 |message, header| match handler(header.image_correlation_id(), message) {
                     true => Action::Continue,

@@ -98,7 +98,7 @@ pub(crate) fn clear_behind(
 /// segment behind the end.
 ///
 /// # Errors
-/// Those of the storage, and [`io::ErrorKind::AlreadyExists`] if the file has something else.
+/// The storage's error, or [`io::ErrorKind::AlreadyExists`] if the file has something else.
 pub(crate) fn keep_behind(
     storage: &dyn Storage,
     geometry: &Geometry,
@@ -168,4 +168,47 @@ fn header_at(file: &dyn StorageFile, offset: u64) -> io::Result<Option<Header>> 
     let mut header = Header::default();
     let length = file.read_at(&mut header, offset)?;
     Ok((length == header.len()).then_some(header))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::sample;
+    use crate::storage::faulty::FaultyStorage;
+
+    const GEOMETRY: Geometry = Geometry {
+        recording_id: 3,
+        start_position: 0,
+        initial_term_id: 7,
+        term_length: 64 << 10,
+        segment_length: 64 << 10,
+        stream_id: sample::STREAM_ID,
+    };
+
+    /// Keeps what a segment has behind its first 64 bytes.
+    fn keep(storage: &FaultyStorage) -> io::Result<String> {
+        keep_behind(storage, &GEOMETRY, 64, SyncLevel::None)
+    }
+
+    #[test]
+    fn kept_bytes_are_never_replaced() {
+        let storage = FaultyStorage::default();
+        let mut file = storage.create("3-0.rec", 64 << 10).expect("a segment");
+        file.write_all_at(&[1; 128], 0).expect("bytes");
+        // A process that has ended before the cut has left the same.
+        for _ in 0..2 {
+            assert_eq!(keep(&storage).expect("kept"), "3-0.rec.del");
+        }
+        let kept = storage.content("3-0.rec.del").expect("the bytes");
+        assert_eq!(kept.len(), 64 << 10);
+        assert!(kept[..64].iter().all(|&byte| byte == 0) && kept[64..128] == [1; 64]);
+        file.write_all_at(&[2], 100).expect("another byte");
+        let error = keep(&storage).expect_err("the file has other bytes");
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert!(
+            error.to_string().starts_with("3-0.rec has more, which cannot be kept as"),
+            "{error}"
+        );
+        assert_eq!(storage.content("3-0.rec.del"), Some(kept));
+    }
 }

@@ -182,6 +182,9 @@ fn full_disk_stops_only_the_recording_that_needs_space() {
     let lines = end(server);
     assert_contains(&lines[0], &[&format!("archive: {text}"), "No space left", "free space"]);
     // The write that failed may have left a part of a message, which the extension keeps.
+    let entries = fs::read_dir(&dir).expect("the archive's directory").flatten();
+    let kept = entries.filter(|entry| entry.path().extension() == Some("del".as_ref())).count();
+    assert_eq!(lines.len(), 1 + kept, "{lines:?}");
     let extended = format!("archive: recording {large_id} is extended at {stop}");
     assert!(lines[1..].iter().all(|line| line.starts_with(&extended)), "{lines:?}");
 }

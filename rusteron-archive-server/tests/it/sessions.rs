@@ -13,7 +13,8 @@ use rusteron_test_support::{await_some, await_that, offer};
 
 use crate::support::{Fixture, await_stop, ipc_context, launch_driver, recorded};
 
-/// Types of the counters of control sessions, and of one of them.
+/// Types of the counters of errors, of control sessions, and of one of them.
+const ERRORS: i32 = 101;
 const SESSIONS: i32 = 102;
 const SESSION: i32 = 113;
 
@@ -158,6 +159,23 @@ fn strangers_leave_log_buffers_to_others() {
     let archive = fixture.connect();
     assert!(sessions() <= MAX_UNAUTHENTICATED_SESSIONS);
     assert_eq!(archive.archive_id(), Some(fixture.server().archive_id()));
+}
+
+#[test]
+fn message_beyond_the_limit_is_never_whole() {
+    let fixture = Fixture::launch();
+    let limit = fixture.context().control_term_buffer_length();
+    let aeron = fixture.aeron();
+    let channel = "aeron:ipc?term-length=16m";
+    let mut publication = aeron.add_exclusive_publication(channel, 10).expect("added");
+    for length in [limit + 1, limit] {
+        offer(&mut publication, &vec![0xff; length]);
+    }
+    offer(&mut publication, &connect_request("aeron:ipc"));
+    await_that("the session behind them", || !counters(&aeron, SESSION).is_empty());
+    // The server has counted the malformed message that it got.
+    let [errors] = &*counters(&aeron, ERRORS) else { panic!("one counter") };
+    assert_eq!(errors.value, 1);
 }
 
 #[test]

@@ -155,8 +155,8 @@ impl ExclusivePublication {
     }
 
     /// Appends padding as long as a message of `length` bytes, up to
-    /// [`max_message_length`](PublicationHandle::max_message_length), and returns the position after
-    /// it. Subscribers skip padding.
+    /// [`max_message_length`](PublicationHandle::max_message_length), and returns the position
+    /// after it. Subscribers skip padding.
     ///
     /// Does not block, does not allocate.
     ///

@@ -21,10 +21,10 @@ macro_rules! offers {
         /// Offers one message until it is accepted: retries until `deadline`, then makes one last
         /// attempt. Returns the position after the message.
         ///
-        /// Retries while no subscriber is connected, under back pressure and while the log buffer is
-        /// rotated. Backs off between two offers: spins, yields, then sleeps for up to a millisecond.
-        /// For a client without a conductor thread, does the conductor's work as well. A deadline in
-        /// the past means one offer. Allocates only for an error after the deadline.
+        /// Retries while no subscriber is connected, under back pressure and while the log buffer
+        /// is rotated. Backs off between two offers: spins, yields, then sleeps for up to a
+        /// millisecond. For a client without a conductor thread, does the conductor's work as well.
+        /// A deadline in the past means one offer. Allocates only for an error after the deadline.
         ///
         /// # Errors
         /// The message has not been sent:
@@ -58,9 +58,9 @@ macro_rules! offers {
             $self.offer_deadline(message, deadline, &mut Backoff::default())
         }
 
-        /// Offers one message until it is accepted, as [`offer_until`](Self::offer_until) does, with
-        /// an idle strategy of the caller. The last idle is not cut short, so the call may last longer
-        /// than the deadline by one idle.
+        /// Offers one message until it is accepted, as [`offer_until`](Self::offer_until) does,
+        /// with an idle strategy of the caller. The last idle is not cut short, so the call may
+        /// last longer than the deadline by one idle.
         ///
         /// # Errors
         /// As for [`offer_until`](Self::offer_until).
@@ -78,8 +78,9 @@ macro_rules! offers {
         /// Offers one message whose bytes lie in several slices, such as a header and a body.
         ///
         /// The parts are written one after the other into the log buffer. Subscribers receive one
-        /// message. The caller needs no buffer in which the parts are joined first. An [`IoSlice`] is
-        /// a borrowed slice of bytes. No parts, or parts that are all empty, make an empty message.
+        /// message. The caller needs no buffer in which the parts are joined first. An [`IoSlice`]
+        /// is a borrowed slice of bytes. No parts, or parts that are all empty, make an empty
+        /// message.
         ///
         /// Otherwise as [`offer`](Self::offer). Does not block; does not allocate, except for a
         /// message of several fragments on Windows.
@@ -136,20 +137,20 @@ macro_rules! offers {
 
         /// Offers one message with reserved values; otherwise as [`offer`](Self::offer).
         ///
-        /// For each fragment, the supplier gets the payload and returns the reserved value, such as a
-        /// timestamp or a checksum. Subscribers read the value with
+        /// For each fragment, the supplier gets the payload and returns the reserved value, such as
+        /// a timestamp or a checksum. Subscribers read the value with
         /// [`Header::reserved_value`](crate::Header::reserved_value). The supplier is called after
         /// the range for the message has been claimed. Until it returns, no later message reaches a
         /// subscriber, not even one of another thread; so it should be quick.
         ///
         /// If the supplier panics, the panic goes through to the caller, and the message is not
-        /// delivered: padding replaces it. Fragments before the panic have been sent, and no fragment
-        /// follows them; assemblers drop them.
+        /// delivered: padding replaces it. Fragments before the panic have been sent, and no
+        /// fragment follows them; assemblers drop them.
         ///
         /// # Errors
-        /// As for [`offer`](Self::offer), and [`OfferError::Unblocked`] if the supplier took so long
-        /// that the media driver has unblocked the claimed range, by turning it into padding. The
-        /// driver does so for publications that threads share.
+        /// As for [`offer`](Self::offer), and [`OfferError::Unblocked`] if the supplier took so
+        /// long that the media driver has unblocked the claimed range, by turning it into padding.
+        /// The driver does so for publications that threads share.
         ///
         /// Corresponds to `aeron_publication_offer` and `aeron_exclusive_publication_offer` with a
         /// supplier.
@@ -192,7 +193,8 @@ macro_rules! offers {
     };
 }
 
-/// Declares methods of the handle, each a name and what it returns, for code that has the trait only.
+/// Declares methods of the handle, each a name and what it returns, for code that has the trait
+/// only.
 macro_rules! of_handle {
     ($($name:ident -> $returned:ty,)+) => {
         $(

@@ -208,8 +208,10 @@ impl Subscription {
         if count == 0 {
             return self.nothing_polled();
         }
-        let first = if self.round_robin_index < count { self.round_robin_index } else { 0 };
-        self.round_robin_index = first + 1;
+        let next = self.round_robin_index as usize;
+        let first = if next < count { next } else { 0 };
+        // The C client counts images in 32 bits.
+        self.round_robin_index = first as u32 + 1;
 
         let mut fragments = 0;
         let mut index = first;

@@ -82,7 +82,9 @@ pub struct Subscription {
     /// list has the same number; see [`Subscription::refresh`].
     pub(super) images: Vec<SubscribedImage>,
     change_number: i64,
-    pub(super) round_robin_index: usize,
+    // Both are short, so that the structure stays within 128 bytes.
+    pub(super) round_robin_index: u32,
+    max_message_length: u32,
     constants: SubscriptionConstants,
     callbacks: Option<CallbackHandle>,
     client: Arc<Client>,
@@ -132,7 +134,7 @@ impl Subscription {
                 let old = gone.iter().position(|image| image.fields.raw.correlation_id == id);
                 let assembly = match old {
                     Some(old) => gone.swap_remove(old).assembly,
-                    None => Assembly::new(),
+                    None => Assembly::bounded(self.max_message_length as usize),
                 };
                 self.images.push(SubscribedImage::new(fields, assembly));
             }
@@ -171,6 +173,17 @@ impl Subscription {
     #[doc(alias = "aeron_subscription_image_at_index")]
     pub fn image_at_index(&mut self, index: usize) -> Option<Image<'_>> {
         self.images().nth(index)
+    }
+
+    /// Sets how many bytes an assembled message may have, of present and later images, so that an
+    /// unknown publisher cannot take much memory. Polls drop longer messages of several fragments.
+    /// The default, and the most, is what the publisher can offer: an eighth of its term length,
+    /// and at most 16 MiB.
+    pub fn set_max_message_length(&mut self, length: usize) {
+        self.max_message_length = u32::try_from(length).unwrap_or(u32::MAX);
+        for image in &mut self.images {
+            image.assembly.set_max_length(length);
+        }
     }
 
     /// Returns whether at least one publisher's image is available.
@@ -331,6 +344,7 @@ unsafe impl sealed::Resource for Subscription {
             // The change number of the empty list that a subscription starts with.
             change_number: -1,
             round_robin_index: 0,
+            max_message_length: u32::MAX,
             constants,
             callbacks,
             client,

@@ -243,8 +243,8 @@ impl ServiceContext {
         Ok(context)
     }
 
-    /// Refuses streams on which the container, the consensus module or the archive would take other messages for
-    /// theirs. Replays have a session id of their own.
+    /// Refuses streams on which the container, the consensus module or the archive would take other
+    /// messages for theirs. Replays have a session id of their own.
     fn check_streams(&self, archive: &archive::ArchiveContext) -> Result<()> {
         let request_channel = archive.control_request_channel();
         let response_channel = archive.control_response_channel();

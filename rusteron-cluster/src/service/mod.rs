@@ -1,9 +1,10 @@
 //! The container of replicated services.
 //!
-//! `core` is the state machine without I/O. `ack_ledger` alone acknowledges. `network` is the I/O that the state
-//! machine asks for; `aeron_network`, `log` and `container` do it. `replay` runs a service over a recorded log,
-//! without a cluster. The files depend on each other in one direction: `container`, `log`, `core`, the handles
-//! of a callback in `cluster` and `client_session`, `state`, `session`, `network`.
+//! `core` is the state machine without I/O. `ack_ledger` alone acknowledges. `network` is the I/O
+//! that the state machine asks for; `aeron_network`, `log` and `container` do it. `replay` runs a
+//! service over a recorded log, without a cluster. The files depend on each other in one direction:
+//! `container`, `log`, `core`, the handles of a callback in `cluster` and `client_session`,
+//! `state`, `session`, `network`.
 //!
 //! # Differences from Java's container
 //! - An error or panic in a callback ends the container by default. Java records it and goes on. A failed

@@ -1,5 +1,7 @@
 //! Streams that a program's settings must keep apart.
 
+use crate::channel::{ChannelUri, Media, Parameter};
+
 /// A stream of a program, by the two settings that choose it.
 #[derive(Debug, Clone, Copy)]
 pub struct ChosenStream<'a> {
@@ -10,12 +12,14 @@ pub struct ChosenStream<'a> {
 }
 
 impl ChosenStream<'_> {
-    /// Returns whether messages of the two arrive in one place.
+    /// Returns whether messages of the two arrive in one place. A channel that has no place,
+    /// because it is invalid or the operating system or the archive chooses one, meets no other.
     fn meets(&self, other: &Self) -> bool {
-        let [one, two] = [self.channel.1, other.channel.1];
-        let [session, other_session] = [one, two].map(|text| parameter(text, "session-id"));
+        let parse = |stream: &Self| stream.channel.1.parse::<ChannelUri>().ok();
+        let (Some(one), Some(two)) = (parse(self), parse(other)) else { return false };
+        let [session, other_session] = [&one, &two].map(|uri| uri.get(Parameter::SessionId));
         self.stream_id.1 == other.stream_id.1
-            && destination(one).is_some_and(|it| Some(it) == destination(two))
+            && destination(&one).is_some_and(|it| Some(it) == destination(&two))
             && (session.is_none() || other_session.is_none() || session == other_session)
     }
 }
@@ -52,23 +56,17 @@ pub fn clashes(streams: &[ChosenStream<'_>]) -> Vec<String> {
 }
 
 /// Returns where the messages of a channel arrive: an empty text for the media driver's own
-/// memory, and otherwise an address. `None` if the operating system or the archive chooses.
-fn destination(channel: &str) -> Option<String> {
-    if parameter(channel, "control-mode") == Some("response") {
+/// memory, and otherwise an address.
+fn destination(channel: &ChannelUri) -> Option<String> {
+    if channel.get(Parameter::ControlMode) == Some("response") {
         return None;
     }
-    if channel.starts_with("aeron:ipc") {
+    if channel.media() == Media::Ipc {
         return Some(String::new());
     }
-    let endpoint = parameter(channel, "endpoint").filter(|endpoint| !endpoint.ends_with(":0"))?;
-    Some(endpoint.replace("localhost:", "127.0.0.1:"))
-}
-
-/// Texts that [`ChannelUri`](crate::channel::ChannelUri) refuses have parameters, too.
-fn parameter<'a>(channel: &'a str, name: &str) -> Option<&'a str> {
-    let (_, parameters) = channel.split_once('?')?;
-    let mut parameters = parameters.split('|').filter_map(|text| text.split_once('='));
-    parameters.find(|(known, _)| *known == name).map(|(_, value)| value)
+    let endpoint = channel.get(Parameter::Endpoint)?;
+    let is_chosen = !endpoint.ends_with(":0");
+    is_chosen.then(|| endpoint.replace("localhost:", "127.0.0.1:"))
 }
 
 #[cfg(test)]

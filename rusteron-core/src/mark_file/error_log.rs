@@ -82,8 +82,8 @@ impl DistinctErrorLog {
         self.record_within(self.length, file, now, text)
     }
 
-    /// As [`record`](Self::record), for errors that fill no more than the first `share` bytes of the log, so that there
-    /// is room for others.
+    /// As [`record`](Self::record), for errors that fill no more than the first `share` bytes of
+    /// the log, so that there is room for others.
     pub fn record_within(&mut self, share: usize, file: &MappedFile, now: i64, text: &str) -> bool {
         let text = cut(text);
         if let Some(offset) = self.entries.get(text) {

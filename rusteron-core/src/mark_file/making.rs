@@ -25,7 +25,7 @@ pub fn open_new(path: &Path, access: DirAccess) -> io::Result<Option<File>> {
 /// Writes the header and zeros to the whole file, and maps it.
 ///
 /// # Errors
-/// Those of the operating system, such as that of a full disk.
+/// The operating system's error, for example if the disk is full.
 pub fn write_whole(file: &mut File, header: &[u8], length: usize) -> io::Result<MappedFile> {
     file.rewind()?;
     file.write_all(header)?;
@@ -36,7 +36,7 @@ pub fn write_whole(file: &mut File, header: &[u8], length: usize) -> io::Result<
 /// Writes header and zeros, except for the timestamp, which the caller has claimed, and for the version.
 ///
 /// # Errors
-/// Those of the operating system, such as that of a full disk.
+/// The operating system's error, for example if the disk is full.
 pub fn overwrite(file: &mut File, header: &[u8], length: usize) -> io::Result<()> {
     for part in [0..VERSION_OFFSET, VERSION_OFFSET + 4..ACTIVITY_OFFSET, START_OFFSET..header.len()]
     {
@@ -61,7 +61,7 @@ pub fn is_unmade(header: &[u8]) -> bool {
 /// claimed. Bytes are appended only, and none is lost that another starter has written meanwhile.
 ///
 /// # Errors
-/// Those of the operating system, such as that of a full disk.
+/// The operating system's error, for example if the disk is full.
 pub fn complete_header(path: &Path, length: usize) -> io::Result<()> {
     let mut file = files::open(path, OpenOptions::new().append(true))?;
     file.write_all(&vec![0; HEADER_LENGTH.saturating_sub(length)])

@@ -66,7 +66,8 @@ impl MarkFile {
         }
     }
 
-    /// Records an error that others cause, unless more than the first `share` bytes of the log would be used.
+    /// Records an error that others cause, unless more than the first `share` bytes of the log
+    /// would be used.
     pub fn record_error_within(&self, share: usize, error: &str) {
         let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         _ = errors.record_within(share, &self.map, now(), error);

@@ -129,8 +129,9 @@ impl Former {
 
 /// Marks the file of a former owner that is not alive as starting.
 ///
-/// Of several starters, at any step, the first one to replace the former owner's process id gets the
-/// file. Processes of the same id, as in two containers, need a lock beside it.
+/// The first of several starters to replace the former owner's process id gets the file, whatever
+/// step the others have reached. Processes of the same id, as in two containers, need a lock beside
+/// it.
 ///
 /// # Errors
 /// The owner, if it may be alive, or another process that was faster.

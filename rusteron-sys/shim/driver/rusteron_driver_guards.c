@@ -510,10 +510,11 @@ void rusteron_receive_channel_endpoint_update_control_address(
 }
 
 /*
- * Clients and hosts cause most of the conductor's errors, and choose a part of their texts: a client that asks for other
- * wrong channels each time would fill the log, in which no other error is then seen. Once half of the log is used, a text
- * ends behind the place that found the error, and one without a place at its first colon. Aeron counts longer texts that
- * begin so as the same error.
+ * Clients and hosts cause most of the conductor's errors, and choose a part of their texts: a
+ * client that asks for other wrong channels each time would fill the log, in which no other error
+ * is then seen. Once half of the log is used, a text ends behind the place that found the error,
+ * and one without a place at its first colon. Aeron counts longer texts that begin so as the same
+ * error.
  */
 int rusteron_distinct_error_log_record(aeron_distinct_error_log_t *log, int error_code, const char *description)
 {
@@ -608,8 +609,8 @@ static bool rusteron_has_its_text(int32_t type_id, const uint8_t *message, size_
 }
 
 /*
- * Aeron prints a channel of an unknown transport up to the next zero byte, but a command's text has none: bytes of the
- * heap after it reached the client and the error log.
+ * Aeron prints a channel of an unknown transport up to the next zero byte, but a command's text has
+ * none: bytes of the heap after it reached the client and the error log.
  */
 int rusteron_uri_parse(size_t uri_length, const char *uri, aeron_uri_t *params)
 {

@@ -15,7 +15,7 @@ use rusteron_test_support::{DEADLINE, Random, command, context, has_java, java_r
 
 use super::life::{Life, Session};
 use super::options::{ArchiveOptions, Damage};
-use super::plan::{Copy, Plan};
+use super::plan::{CopyMode, Plan};
 use super::server::{Server, ServerOptions, driver_context};
 use super::stream::{Fault, Recording, Stream};
 use crate::process::{seed, temporary_dir};
@@ -276,11 +276,11 @@ fn answer_no(mut command: Command) -> std::io::Result<(ExitStatus, String)> {
 
 /// Replaces the directory of a server that was killed by a copy, as an operator would who moves to
 /// another disk.
-fn restore_copy(how: Copy, dir: &Path) -> Result<(), Failure> {
+fn restore_copy(mode: CopyMode, dir: &Path) -> Result<(), Failure> {
     let copy = dir.with_extension("copy");
     let cannot = |error| Failure::run("cannot copy the archive's directory", error);
     let output =
-        Command::new("cp").args(how.arguments()).args([dir, &copy]).output().map_err(cannot)?;
+        Command::new("cp").args(mode.arguments()).args([dir, &copy]).output().map_err(cannot)?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);
         return Err(Failure::Run(format!("cannot copy the archive's directory: {text}")));

@@ -17,7 +17,7 @@ pub(super) enum Moment {
 
 /// How the directory is copied before a life. The copy takes the directory's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Copy {
+pub(super) enum CopyMode {
     /// As the documentation says: `cp -a` leaves holes where it finds them.
     Archive,
     /// Pages of zeros become holes.
@@ -26,7 +26,7 @@ pub(super) enum Copy {
     Dense,
 }
 
-impl Copy {
+impl CopyMode {
     /// The arguments of `cp`.
     pub(super) fn arguments(self) -> &'static [&'static str] {
         match self {
@@ -41,7 +41,7 @@ impl Copy {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     /// The copy on which the server starts, in some lives.
-    pub(super) copy: Option<Copy>,
+    pub(super) copy: Option<CopyMode>,
     pub(super) moment: Moment,
     pub(super) delay: Duration,
     /// Whether the media driver is a part of the process, and killed with it.
@@ -63,7 +63,9 @@ impl Plan {
             _ => (Moment::Load, 200),
         };
         Self {
-            copy: [Copy::Archive, Copy::Sparse, Copy::Dense].get(random.below(18)).copied(),
+            copy: [CopyMode::Archive, CopyMode::Sparse, CopyMode::Dense]
+                .get(random.below(18))
+                .copied(),
             moment,
             delay: Duration::from_micros(random.below(longest * 1000) as u64),
             with_driver: random.percent(20),

@@ -7,7 +7,10 @@
 /// use rusteron_client::{Action, PollError, Subscription};
 ///
 /// /// Passes on messages until the target is full. The rejected message comes again.
-/// fn fill(subscription: &mut Subscription, target: &mut Vec<Vec<u8>>) -> Result<usize, PollError> {
+/// fn fill(
+///     subscription: &mut Subscription,
+///     target: &mut Vec<Vec<u8>>,
+/// ) -> Result<usize, PollError> {
 ///     let handler = |message: &[u8], _: &rusteron_client::Header<'_>| {
 ///         if target.len() == 100 {
 ///             return Action::Abort;

@@ -17,8 +17,8 @@ pub(crate) struct Term {
 }
 
 impl Term {
-    /// Returns the cursor of a limit: its distance from the end of the term, which is negative within
-    /// the term. For a limit beyond the term, returns the cursor of the term's end, 0.
+    /// Returns the cursor of a limit: its distance from the end of the term, which is negative
+    /// within the term. For a limit beyond the term, returns the cursor of the term's end, 0.
     #[inline(always)]
     pub(crate) fn cursor_of(self, limit: Position) -> i64 {
         limit.saturating_sub(self.end_position).min(0)
@@ -41,8 +41,8 @@ impl<'a> Frame<'a> {
     ///
     /// # Safety
     /// The image's log buffer is mapped for the lifetime. `end` is the end of a term. The cursor is
-    /// aligned to frames, in the term and before its end, and a frame starts or will start there. The
-    /// subscriber position does not move past the frame while the frame is used.
+    /// aligned to frames, in the term and before its end, and a frame starts or will start there.
+    /// The subscriber position does not move past the frame while the frame is used.
     #[inline(always)]
     pub(crate) unsafe fn at(
         image: &'a sys::rusteron_image_t,

@@ -1,4 +1,5 @@
-//! The polls of an image, in Rust, on the fields that C works on: the position, and the frames behind it.
+//! The polls of an image, in Rust, on the fields that C works on: the position, and the frames
+//! behind it.
 
 use std::cell::Cell;
 use std::slice;

@@ -62,12 +62,17 @@ fn dropped_requests_leave_no_trace() {
 #[test]
 fn silent_driver_is_driver_timeout() {
     // Alive, and without work: nothing invokes it.
-    let driver = DriverInvoker::launch_embedded(driver_context()).expect("a driver");
+    let mut driver_context = driver_context();
+    driver_context
+        .set_publication_unblock_timeout(3 * DEADLINE)
+        .and_then(|context| context.set_client_liveness_timeout(2 * DEADLINE))
+        .expect("valid settings");
+    let driver = DriverInvoker::launch_embedded(driver_context).expect("a driver");
     let mut context = context(driver.aeron_dir());
     context
         .set_driver_timeout(SHORT_DRIVER_TIMEOUT)
         // So that the client does not find out before the request does.
-        .and_then(|context| context.set_keepalive_interval(Duration::from_secs(9)))
+        .and_then(|context| context.set_keepalive_interval(DEADLINE))
         .expect("valid settings");
     let aeron = Aeron::connect(context).expect("a client");
     let mut registration = aeron.async_next_session_id(7).expect("begun");
