@@ -309,7 +309,7 @@ impl Conductor {
                 self.position(*recording, command).map(|position| Some(Answer::Ok(position)))
             }
             Command::UpdateChannel { recording, channel } => {
-                self.update_channel(requester.session, *recording, channel).map(Some)
+                self.update_channel(requester.session, *recording, channel, out).map(Some)
             }
             Command::TruncateRecording { recording, position } => {
                 self.truncate_recording(requester, *recording, *position, now, out)

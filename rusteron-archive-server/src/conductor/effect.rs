@@ -184,8 +184,7 @@ pub(crate) struct StartReplay {
     pub(crate) stream_id: i32,
     /// Where to begin, in bytes, at a frame.
     pub(crate) position: i64,
-    /// The base of the segment that is read. The replayer stores it with release before it opens the next one.
-    pub(crate) segment_base: Arc<AtomicI64>,
+    pub(crate) progress: Arc<ReplayProgress>,
     /// Where to end at the latest, in bytes. May lie beyond what is recorded yet.
     pub(crate) end_position: i64,
     /// Up to where the recording reached when the replay was requested, in bytes.
@@ -194,6 +193,24 @@ pub(crate) struct StartReplay {
     pub(crate) mtu: i32,
     /// The most bytes of one read. At least the MTU.
     pub(crate) file_io_max: i32,
+}
+
+/// What the conductor wants to know about a replay in progress.
+#[derive(Debug)]
+pub(crate) struct ReplayProgress {
+    /// The base of the segment that is read. The replayer stores it with release before it opens the next one.
+    pub(crate) segment_base: AtomicI64,
+    /// Set once a subscriber is there.
+    pub(crate) is_connected: AtomicBool,
+}
+
+impl ReplayProgress {
+    pub(crate) fn new(segment_base: i64) -> Arc<Self> {
+        Arc::new(Self {
+            segment_base: AtomicI64::new(segment_base),
+            is_connected: AtomicBool::new(false),
+        })
+    }
 }
 
 /// What bounds a replay beside its end.

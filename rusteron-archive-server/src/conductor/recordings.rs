@@ -394,13 +394,14 @@ impl Conductor {
         session: SessionId,
         recording: RecordingId,
         channel: &str,
+        out: &mut dyn Outside,
     ) -> Result<Answer, Failure> {
         self.check_listing(session)?;
         if self.catalog.get(recording).is_none() {
             return Ok(Answer::RecordingUnknown(recording));
         }
         let stripped = Channel::parse(channel).and_then(|channel| channel.stripped());
-        let stripped = stripped.map_err(refused_channel)?;
+        let stripped = stripped.map_err(|error| refused_channel(&error, out))?;
         let updated = self.catalog.update_channel(recording, &stripped, channel);
         updated.map_err(|error| catalog_failure(&error))?;
         Ok(Answer::Ok(0))

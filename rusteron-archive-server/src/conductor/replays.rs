@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 
 use rusteron_core::log_buffer::FRAME_ALIGNMENT;
 
@@ -10,7 +10,7 @@ use crate::catalog::{Descriptor, NULL_POSITION};
 use crate::channel::{Channel, ChannelError, ReplayStart};
 use crate::conductor::conductor::Conductor;
 use crate::conductor::effect::{
-    Clock, Effect, Failure, ImageId, Outside, RecordingId, ReplayLimit, StartReplay,
+    Clock, Effect, Failure, ImageId, Outside, RecordingId, ReplayLimit, ReplayProgress, StartReplay,
 };
 use crate::conductor::recordings::{report, unknown_recording};
 use crate::conductor::sessions::Requester;
@@ -31,8 +31,7 @@ struct ActiveReplay {
     requester: Requester,
     stream_id: i32,
     channel: String,
-    /// The base of the segment that it reads.
-    segment_base: Arc<AtomicI64>,
+    progress: Arc<ReplayProgress>,
     /// What clients call it. `None` until the first segment is open.
     session_id: Option<i64>,
     /// It ends, at once if it has started.
@@ -80,10 +79,12 @@ impl Replays {
     /// Describes, as Java does, the replay of a recording that reads the first segment, if that is before a position.
     pub(super) fn first_before(&self, recording: RecordingId, position: i64) -> Option<String> {
         let replays = self.by_number.values().filter(|active| active.recording == recording);
-        let first = replays.min_by_key(|active| active.segment_base.load(Ordering::Acquire))?;
-        let base = first.segment_base.load(Ordering::Acquire);
+        let first =
+            replays.min_by_key(|active| active.progress.segment_base.load(Ordering::Acquire))?;
+        let base = first.progress.segment_base.load(Ordering::Acquire);
         (base < position).then(|| {
-            let state = if first.session_id.is_some() { "REPLAY" } else { "INIT" };
+            let is_connected = first.progress.is_connected.load(Ordering::Acquire);
+            let state = if is_connected { "REPLAY" } else { "INIT" };
             // The lower half is that of the publication.
             let session_id = first.session_id.unwrap_or(-1) as i32;
             let (stream_id, channel) = (first.stream_id, &first.channel);
@@ -270,13 +271,13 @@ impl Conductor {
         self.replays.last_number += 1;
         let replay = self.replays.last_number;
         let geometry = descriptor.geometry();
-        let segment_base = Arc::new(AtomicI64::new(geometry.base(range.position)));
+        let progress = ReplayProgress::new(geometry.base(range.position));
         let active = ActiveReplay {
             recording,
             requester,
             stream_id: request.stream_id,
             channel: channel.clone(),
-            segment_base: Arc::clone(&segment_base),
+            progress: Arc::clone(&progress),
             session_id: None,
             is_aborted: false,
         };
@@ -287,7 +288,7 @@ impl Conductor {
             channel,
             stream_id: request.stream_id,
             position: range.position,
-            segment_base,
+            progress,
             end_position: range.end_position,
             stop_position: range.stop_position,
             limit,

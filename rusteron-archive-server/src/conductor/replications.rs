@@ -88,7 +88,8 @@ impl Conductor {
         };
         let name = "replication_channel (AERON_ARCHIVE_REPLICATION_CHANNEL)";
         let channel = or_setting(&request.channel, &settings.channel, name)?;
-        let is_response = Channel::parse(&channel).map_err(refused_channel)?.is_response();
+        let is_response =
+            Channel::parse(&channel).map_err(|error| refused_channel(&error, out))?.is_response();
         let unusable =
             |use_| Failure::generic(format!("response channels can't be used with {use_}"));
         if is_response && has_live {
@@ -118,7 +119,7 @@ impl Conductor {
             (&response_channel, settings.response_stream_id),
             self.settings.response,
         )
-        .map_err(refused_channel)?;
+        .map_err(|error| refused_channel(&error, out))?;
 
         let id = self.sessions.next_id();
         let or_id = |tag| if tag == NULL { id } else { tag };
@@ -145,7 +146,8 @@ impl Conductor {
             live_destination: has_live.then(|| request.live_destination.clone().into_owned()),
             file_io_max_length: request.file_io_max_length,
             session_id: request.session_id,
-            replay: ReplayChannels::new(&channel, tags).map_err(refused_channel)?,
+            replay: ReplayChannels::new(&channel, tags)
+                .map_err(|error| refused_channel(&error, out))?,
             control: control.clone(),
         };
         let source = SourceSession::new(source, now);

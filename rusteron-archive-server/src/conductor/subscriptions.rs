@@ -121,8 +121,11 @@ impl Subscriptions {
     }
 }
 
-pub(super) fn refused_channel(error: ChannelError) -> Failure {
-    Failure::generic(error.to_string())
+/// Records the mistake in a channel, as Java's archive does.
+pub(super) fn refused_channel(error: &ChannelError, out: &mut dyn Outside) -> Failure {
+    let text = error.to_string();
+    out.record_mistake(&text);
+    Failure::mistake(text)
 }
 
 impl Conductor {
@@ -211,7 +214,7 @@ impl Conductor {
             }
         };
         let stream_id = source.stream_id;
-        let uri = Channel::parse(&source.channel).map_err(refused_channel)?;
+        let uri = Channel::parse(&source.channel).map_err(|error| refused_channel(&error, out))?;
         let key = uri.recording_key(stream_id);
         if self.subscriptions.has_key(&key) {
             return Err(Failure::new(
@@ -219,8 +222,8 @@ impl Conductor {
                 format!("recording exists for streamId={stream_id} channel={}", source.channel),
             ));
         }
-        let stripped_channel = uri.stripped().map_err(refused_channel)?;
-        let channel = uri.recorded(is_local).map_err(refused_channel)?;
+        let stripped_channel = uri.stripped().map_err(|error| refused_channel(&error, out))?;
+        let channel = uri.recorded(is_local).map_err(|error| refused_channel(&error, out))?;
         let purpose = extension.as_ref().map_or(Purpose::Start, |it| Purpose::Extend(it.recording));
         let replication = extension.as_ref().and_then(|it| it.replication);
         let destination = extension.and_then(|it| it.destination);
@@ -314,7 +317,7 @@ impl Conductor {
         channel: &str,
         out: &mut dyn Outside,
     ) -> Result<Answer, Failure> {
-        let uri = Channel::parse(channel).map_err(refused_channel)?;
+        let uri = Channel::parse(channel).map_err(|error| refused_channel(&error, out))?;
         let key = uri.recording_key(stream_id);
         let found = self.subscriptions.registered().find(|(_, known)| known.key == key);
         let Some((id, _)) = found else {

@@ -10,7 +10,9 @@ use rusteron_core::agent::Agent;
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::{Random, await_some, await_that, connect, launch};
 
-use crate::conductor::effect::{Progress, ReplayLimit, StartRecording, StartReplay};
+use crate::conductor::effect::{
+    Progress, ReplayLimit, ReplayProgress, StartRecording, StartReplay,
+};
 use crate::recorder::{BlockWriter, IoCounters, Recorder, RecorderCommand, RecorderEvent};
 use crate::replayer::{BlockReader, Replayer, ReplayerCommand, ReplayerEvent};
 use crate::segment::Geometry;
@@ -120,7 +122,7 @@ impl Archive {
             channel: String::new(),
             stream_id: REPLAY_STREAM,
             position: image.join_position,
-            segment_base: Arc::default(),
+            progress: ReplayProgress::new(0),
             end_position: i64::MAX,
             stop_position: image.join_position,
             limit: ReplayLimit::Recording(Arc::clone(&progress)),

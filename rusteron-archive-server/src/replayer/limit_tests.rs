@@ -14,8 +14,8 @@ use crate::recorder::{BlockWriter, Recording};
 use crate::replayer::BlockReader;
 use crate::replayer::replay::{Replay, ReplayEnd};
 use crate::replayer::sample::{
-    NO_COUNTER, OneCounter, SMALL_SEGMENTS, Sink, TERM, assert_replayed, failure, follow, reader,
-    recorded, replay, run,
+    NO_COUNTER, OneCounter, SMALL_SEGMENTS, Sink, TERM, assert_replayed, follow, reader, recorded,
+    replay, run,
 };
 use crate::segment::sample;
 use crate::storage::{Directory, Storage, SyncLevel};
@@ -146,7 +146,7 @@ fn counter_of_another_registration_is_the_end() {
 }
 
 #[test]
-fn limit_beyond_the_recording_is_an_error() {
+fn limit_beyond_the_recording_is_the_clients_mistake() {
     let (storage, stream) = recorded(20, sample::GEOMETRY, 10_000);
     let limit = ReplayLimit::Counter { id: 4, registration_id: 5 };
     let mut sink = Sink::new(stream.geometry, 0);
@@ -155,9 +155,10 @@ fn limit_beyond_the_recording_is_an_error() {
     while replay.end().is_none() {
         replay.do_work(&mut sink, &mut reader(&storage), &counters, Instant::now());
     }
-    let (_, text) = failure(replay.end());
+    let Some(ReplayEnd::Failed(failure)) = replay.end() else { panic!("{:?}", replay.end()) };
     let expected = format!("unexpected end of recording at position={} ", stream.end());
-    assert!(text.starts_with(&expected), "{text}");
+    assert!(failure.is_mistake && failure.text.starts_with(&expected), "{failure:?}");
+    assert!(!failure.text.contains("damaged"), "{failure:?}");
 }
 
 /// The recorder on its thread, the replayer on another, real files between them.

@@ -7,7 +7,7 @@ use rusteron_client::{OfferError, Position};
 use rusteron_core::log_buffer::{HEADER_LENGTH, TYPE_DATA, align};
 use rusteron_test_support::Random;
 
-use crate::conductor::effect::{RegistrationId, ReplayLimit, StartReplay};
+use crate::conductor::effect::{RegistrationId, ReplayLimit, ReplayProgress, StartReplay};
 use crate::protocol::error_code::ErrorCode;
 use crate::recorder::sample::{MTU, Stream, StreamSource};
 use crate::recorder::{BlockWriter, Recording};
@@ -190,7 +190,7 @@ pub(super) fn start(stream: &Stream, position: i64) -> StartReplay {
         channel: "aeron:ipc".to_owned(),
         stream_id: STREAM_ID,
         position,
-        segment_base: Arc::default(),
+        progress: ReplayProgress::new(0),
         end_position: stream.end(),
         stop_position: stream.end(),
         limit: ReplayLimit::None,

@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rusteron_client::{CloseCause, OfferError, Position};
@@ -128,7 +129,9 @@ fn subscriber_is_awaited_until_the_deadline() {
     let (mut reader, mut sink) = (reader(&storage), Sink::new(stream.geometry, 0));
     sink.is_connected = false;
     let deadline = Instant::now() + Duration::from_secs(5);
-    let mut replay = Replay::new(start(&stream, 0), SESSION_ID, Some(deadline));
+    let start = start(&stream, 0);
+    let progress = Arc::clone(&start.progress);
+    let mut replay = Replay::new(start, SESSION_ID, Some(deadline));
     assert_eq!(replay.do_work(&mut sink, &mut reader, &NO_COUNTER, deadline), 1);
     // The client learns of the replay before it subscribes.
     assert!(replay.has_started());
@@ -139,17 +142,20 @@ fn subscriber_is_awaited_until_the_deadline() {
     assert_eq!(code, ErrorCode::Generic);
     let expected = "no connection established for replayChannel=aeron:ipc, replayStreamId=1002, ";
     assert!(text.starts_with(expected), "{text}");
-    assert!(replay.has_started());
+    assert!(replay.has_started() && !progress.is_connected.load(Ordering::Relaxed));
 }
 
 #[test]
 fn replay_without_its_subscriber_is_incomplete() {
     let (storage, stream) = recorded(8, sample::GEOMETRY, 100_000);
     let (mut reader, mut sink) = (reader(&storage), Sink::new(stream.geometry, 0));
-    let mut replay = replay(StartReplay { file_io_max: 4096, ..start(&stream, 0) });
+    let start = StartReplay { file_io_max: 4096, ..start(&stream, 0) };
+    let progress = Arc::clone(&start.progress);
+    let mut replay = replay(start);
     while sink.frames.is_empty() {
         replay.do_work(&mut sink, &mut reader, &NO_COUNTER, Instant::now());
     }
+    assert!(progress.is_connected.load(Ordering::Relaxed));
     sink.is_connected = false;
     assert_eq!(run(&mut replay, &mut sink, &mut reader), ReplayEnd::Incomplete);
 }

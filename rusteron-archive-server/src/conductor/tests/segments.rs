@@ -332,7 +332,7 @@ fn detach_stops_at_what_is_recorded_and_replayed() {
     harness.send(replay(id, SEGMENT));
     harness.conductor.on_replay_started(1, Ok(9), now, &mut harness.out);
     let refusal = outcome(&mut harness, detach(id, 2 * SEGMENT)).remove(0);
-    let text = "7: error 0: invalid detach: replay in progress -  state=REPLAY newStartPosition=262144 \
+    let text = "7: error 0: invalid detach: replay in progress -  state=INIT newStartPosition=262144 \
                 upperBound=131072 sessionId=9 streamId=20 channel=aeron:";
     assert!(refusal.starts_with(text), "{refusal}");
     assert_eq!(outcome(&mut harness, detach(id, SEGMENT)), ["7: ok 0"]);

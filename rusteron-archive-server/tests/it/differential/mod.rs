@@ -1,7 +1,8 @@
 //! The same requests to this server and to Java's archive.
 //!
-//! Both are on one media driver, so that they record the same streams. Their answers, signals, counters and files must be
-//! equal, and what they replay. `RUSTERON_ARCHIVE_SEEDS=FIRST..END` runs other scripts than those of CI.
+//! Both are on one media driver, so that they record the same streams. Their answers, signals, counters and files
+//! must be equal, and what they replay. A step that makes one of them print something makes the other one, too.
+//! `RUSTERON_ARCHIVE_SEEDS=FIRST..END` runs other scripts than those of CI.
 
 mod files;
 mod protocol;
@@ -72,40 +73,37 @@ fn await_barrier(sides: &mut [Side; 2]) {
 /// Runs a script. Returns the first difference.
 fn run(seed: u64) -> Result<(), String> {
     let is_verbose = std::env::var_os("RUSTERON_ARCHIVE_SEEDS").is_some();
-    let mut fixture = Fixture::prepare(|context| {
-        context
-            .set_local_control_stream_id(STREAMS[0])
-            .and_then(|context| context.set_archive_id(IDS[0]))
-            .and_then(|context| context.set_connect_timeout(10 * DEADLINE))
-            .and_then(|context| context.set_max_concurrent_recordings(4))
-            .and_then(|context| context.set_max_concurrent_replays(3))
-            .expect("settings");
-    });
-    let properties = [
-        format!("aeron.archive.local.control.stream.id={}", STREAMS[1]),
-        format!("aeron.archive.id={}", IDS[1]),
-        format!("aeron.archive.connect.timeout={}s", (10 * DEADLINE).as_secs()),
-        "aeron.archive.max.concurrent.recordings=4".to_owned(),
-        "aeron.archive.max.concurrent.replays=3".to_owned(),
-    ];
-    let options = Options {
-        properties: properties.to_vec(),
+    let fixture = Fixture::prepare(|_| {});
+    let options = |it: usize| Options {
+        properties: vec![
+            format!("aeron.archive.local.control.stream.id={}", STREAMS[it]),
+            format!("aeron.archive.id={}", IDS[it]),
+            format!("aeron.archive.connect.timeout={}s", (10 * DEADLINE).as_secs()),
+            "aeron.archive.max.concurrent.recordings=4".to_owned(),
+            "aeron.archive.max.concurrent.replays=3".to_owned(),
+        ],
         aeron_dir: Some(fixture.driver.aeron_dir().into()),
         ..Options::default()
     };
-    let mut java = ArchiveProcess::launch_compiled(options).expect("Java is there");
-    fixture.restart();
+    let java = ArchiveProcess::launch_compiled(options(1)).expect("Java is there");
+    let mut archives = [ArchiveProcess::launch_rust(options(0)), java];
+    // Java's has taken the request that a launch waits for, as both would on one driver.
+    await_that("our archive", || archives[0].log().contains("archive ready"));
+    let lines_printed = |archives: &[ArchiveProcess; 2]| {
+        archives.each_ref().map(|archive| archive.log().lines().count())
+    };
+    let mut printed = lines_printed(&archives);
 
     let aeron = fixture.aeron();
     let limit = aeron.add_counter(1235, &[], "a limit").expect("a counter");
     limit.set_release(256);
-    let dirs = [fixture.archive_dir(), java.archive_dir().to_owned()];
+    let dirs = archives.each_ref().map(|archive| archive.archive_dir().to_owned());
     let mut sides =
         [0, 1].map(|it| Side::connect(fixture.aeron(), STREAMS[it], IDS[it], &dirs[it]));
     let mut script = Script::new(fixture.aeron(), seed, limit.counter_id());
     let mut steps = Vec::new();
     for number in 0..STEPS {
-        script.recordings = files::recordings(&fixture.archive_dir());
+        script.recordings = files::recordings(&dirs[0]);
         let (what, step) = script.next(&mut sides);
         if is_verbose {
             eprintln!("{number} {what}");
@@ -119,9 +117,12 @@ fn run(seed: u64) -> Result<(), String> {
         steps.push(format!("{number} {what}"));
         let progress = sides.each_ref().map(|side| side.progress());
         let [ours, java] = sides.each_mut().map(Side::take_lines);
-        if ours != java || progress[0] != progress[1] {
+        let before = std::mem::replace(&mut printed, lines_printed(&archives));
+        let has_printed = [0, 1].map(|it| printed[it] > before[it]);
+        if ours != java || progress[0] != progress[1] || has_printed[0] != has_printed[1] {
+            let logs = archives.each_ref().map(ArchiveProcess::log);
             return Err(format!(
-                "seed {seed}: {steps:#?}\nours: {ours:#?}\nJava: {java:#?}\n{progress:#?}"
+                "seed {seed}: {steps:#?}\nours: {ours:#?}\nJava: {java:#?}\n{progress:#?}\n{logs:#?}"
             ));
         }
         if is_verbose {
@@ -129,9 +130,9 @@ fn run(seed: u64) -> Result<(), String> {
         }
     }
     drop((sides, script));
-    fixture.take().close().expect("a good end");
-    assert_eq!(java.stop().code(), Some(143));
-    files::compare(&fixture.archive_dir(), java.archive_dir())
+    let ends = archives.each_mut().map(|archive| archive.stop().code());
+    assert_eq!(ends, [Some(0), Some(143)]);
+    files::compare(&dirs[0], &dirs[1])
         .map_err(|difference| format!("seed {seed}: {steps:#?}\n{difference}"))
 }
 

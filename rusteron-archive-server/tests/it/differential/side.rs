@@ -15,8 +15,8 @@ use super::protocol::{
 
 /// The type of the counters of recordings.
 const RECORDING_POSITION: i32 = 100;
-/// The types of the counters of recordings and replays in progress.
-const IN_PROGRESS: [i32; 2] = [111, REPLAYS];
+/// The types of the counters of errors, and of recordings and replays in progress.
+const NUMBERS: [i32; 3] = [101, 111, REPLAYS];
 const REPLAYS: i32 = 112;
 
 /// The path that errors have.
@@ -133,14 +133,14 @@ impl Side {
         mem::take(&mut self.lines)
     }
 
-    /// The recordings in progress, and the numbers of recordings and replays by the counters' types. Ids say nothing: the
-    /// driver gives those of freed counters again.
+    /// The recordings in progress, and the numbers of errors, recordings and replays by the counters'
+    /// types. Ids say nothing: the driver gives those of freed counters again.
     pub(super) fn progress(&self) -> (BTreeSet<Progress>, BTreeSet<(i32, i64)>) {
         let counters: Vec<_> = self.aeron.counters_reader().iter().collect();
         let recordings = counters.iter().filter_map(|counter| self.recording(counter)).collect();
         let archive_id = self.archive_id.to_le_bytes();
         let numbers = counters.iter().filter(|counter| {
-            IN_PROGRESS.contains(&counter.type_id) && counter.key.starts_with(&archive_id)
+            NUMBERS.contains(&counter.type_id) && counter.key.starts_with(&archive_id)
         });
         (recordings, numbers.map(|counter| (counter.type_id, counter.value)).collect())
     }
