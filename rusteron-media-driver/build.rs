@@ -2,8 +2,6 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    let version = std::env::var("DEP_AERON_VERSION").unwrap_or_default();
-    println!("cargo::rustc-env=RUSTERON_AERON_VERSION={version}");
     // The tests compare with the sources.
     let source = std::env::var("DEP_AERON_SOURCE").unwrap_or_default();
     println!("cargo::rustc-env=RUSTERON_DRIVER_SOURCE={source}/aeron-driver/src/main/c");

@@ -19,6 +19,7 @@
 //! | [`own_dirs`] | directories of embedded drivers and archives, and what killed processes leave of them
 //! | [`panic`](mod@panic) | panics of user code, caught |
 //! | [`printable`] | texts of others, made safe to print |
+//! | `program` | exit statuses and output of rusteron's own programs, with the feature `program`
 //! | [`sbe`] | messages in SBE, made of tables |
 //! | [`scan`] | numbers, sizes and durations, as C reads and writes them |
 //! | [`settings`] | texts and ranges of settings, and the settings of contexts without C |
@@ -40,6 +41,8 @@ mod nearest;
 pub mod own_dirs;
 pub mod panic;
 pub mod printable;
+#[cfg(feature = "program")]
+pub mod program;
 mod properties;
 pub mod sbe;
 pub mod scan;

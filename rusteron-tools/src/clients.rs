@@ -6,12 +6,12 @@ use std::time::Duration;
 use rusteron_client::{
     CncFile, CounterSnapshot, CountersReader, PositionKind, StreamPosition, StreamPositions,
 };
+use rusteron_core::program::Failure;
 use serde::Serialize;
 
 use crate::client_heartbeat::{self, ClientHeartbeat};
 use crate::counter_types::{RECEIVE_CHANNEL_STATUS, SHARED_PUBLICATION, SUBSCRIPTION};
 use crate::driver_dir::{DriverDir, DriverStatus};
-use crate::failure::Failure;
 use crate::options::WatchOptions;
 use crate::report::Report;
 use crate::shared_streams::SharedStreams;

@@ -5,13 +5,16 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use rusteron_client::{ErrorKind, request_driver_termination};
+use rusteron_core::program::Failure;
 use serde::Serialize;
 
 use crate::driver_dir::{DriverDir, DriverState, DriverStatus};
-use crate::failure::Failure;
 use crate::options::DriverOptions;
 use crate::report::{self, Report};
 use crate::text;
+
+/// The exit status if there is no driver, or it is not alive.
+const NOT_ALIVE: u8 = 3;
 
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
@@ -26,7 +29,7 @@ pub(crate) fn run(dir: &DriverDir, options: &DriverOptions) -> Result<(), Failur
     let is_alive = status.state == DriverState::Alive;
     if !options.terminate || !is_alive {
         report::print(&Driver(status), options.format.json)?;
-        return if is_alive { Ok(()) } else { Err(Failure::NotAlive) };
+        return if is_alive { Ok(()) } else { Err(Failure::Answer(NOT_ALIVE)) };
     }
     let status = terminate(dir, &status, options)?;
     report::print(&Driver(status), options.format.json)

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use rusteron_client::{CncFile, ErrorKind, SystemCounter};
+use rusteron_core::program::Failure;
 use serde::Serialize;
 
-use crate::failure::Failure;
 use crate::text;
 
 /// The directory of a media driver. The driver may be missing.

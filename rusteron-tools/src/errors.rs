@@ -3,10 +3,10 @@
 use std::time::SystemTime;
 
 use rusteron_client::ErrorLogEntry;
+use rusteron_core::program::Failure;
 use serde::Serialize;
 
 use crate::driver_dir::{DriverDir, DriverStatus};
-use crate::failure::Failure;
 use crate::options::ErrorsOptions;
 use crate::report::{self, Report};
 use crate::text;

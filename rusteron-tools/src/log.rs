@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use rusteron_core::program::Failure;
 use serde::Serialize;
 
 use crate::driver_dir::DriverDir;
-use crate::failure::Failure;
 use crate::log_file::LogFile;
 use crate::log_file::entries::Entry;
 use crate::log_file::frame::Frame;

@@ -3,8 +3,7 @@
 //! [`options`] is the command line, and each sub-command a module: [`stat`], [`streams`], [`clients`], [`errors`],
 //! [`loss`], [`driver`], [`log`], [`archive`], [`cluster`]. The sub-commands share these modules: [`driver_dir`] finds the
 //! driver, [`report`] prints the findings, [`watch`] repeats that until a signal ends it, with rates, [`screen`] does so in place,
-//! [`client_heartbeat`] knows the clients, [`text`] makes numbers and times readable, and [`failure`] has the
-//! exit codes. [`shared_streams`] connects publications with their subscriptions, and [`unconnected`] tells why a
+//! [`client_heartbeat`] knows the clients, [`text`] makes numbers and times readable. [`shared_streams`] connects publications with their subscriptions, and [`unconnected`] tells why a
 //! subscription has none.
 //! [`metrics`] reads a driver for `stat --openmetrics`, [`exposition`] writes that as text, and [`metrics_server`]
 //! serves the text. [`log_file`] reads a log buffer, [`recording`] the counter of an archive's recording, and
@@ -40,7 +39,6 @@ mod driver;
 mod driver_dir;
 mod errors;
 mod exposition;
-mod failure;
 mod log;
 mod log_file;
 mod loss;
@@ -62,15 +60,15 @@ use std::process::ExitCode;
 use clap::Parser;
 use rusteron_client::Context;
 use rusteron_core::files::ignore_file_size_signal;
+use rusteron_core::program::{Failure, exit_code, print_error};
 
 use crate::driver_dir::DriverDir;
-use crate::failure::Failure;
 use crate::options::{Command, Options};
 
 fn main() -> ExitCode {
     // Repairs of archives write files.
     ignore_file_size_signal();
-    failure::exit_code(run(Options::parse()))
+    exit_code(run(Options::parse()), |text| print_error("rusteron", text))
 }
 
 fn run(options: Options) -> Result<(), Failure> {

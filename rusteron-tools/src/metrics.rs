@@ -10,13 +10,13 @@ use rusteron_client::{
     StreamPosition, StreamPositions, SystemCounter,
 };
 use rusteron_core::files;
+use rusteron_core::program::Failure;
 
 use crate::client_heartbeat::{self, ClientHeartbeat};
 use crate::clients;
 use crate::counter_types::{RECORDING_POSITION, SHARED_PUBLICATION, SUBSCRIPTION};
 use crate::driver_dir::{DriverDir, DriverState, DriverStatus};
 use crate::exposition::{Kind, Labels, Metrics};
-use crate::failure::Failure;
 use crate::recording::Recording;
 use crate::shared_streams::SharedStreams;
 use crate::text;

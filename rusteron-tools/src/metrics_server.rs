@@ -1,6 +1,6 @@
 //! `rusteron stat --listen`: a driver's metrics over HTTP.
 
-use rusteron_core::printable::Printable;
+use rusteron_core::program::{Failure, on_interrupt, print_error};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,9 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::exposition::{Metrics, Syntax};
-use crate::failure::Failure;
 use crate::metrics::Sources;
-use crate::watch;
 
 /// Connections that are served at a time. A further one takes the place of the oldest idle one or, if none
 /// is idle, of the oldest.
@@ -26,7 +24,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves the metrics until Ctrl-C.
 pub(crate) fn run(sources: Sources, address: &str) -> Result<(), Failure> {
-    let shutdown = watch::on_interrupt()?;
+    let shutdown = on_interrupt()?;
     let failed = |error| Failure::run(format_args!("cannot listen on {address}"), error);
     let listener = TcpListener::bind(address).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
@@ -69,8 +67,7 @@ impl Exporter {
         let mut last = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         if *last != failure {
             if let Some(text) = &failure {
-                // If standard error is closed, there is no way to report the failure.
-                let _ = writeln!(io::stderr(), "rusteron: {}", Printable(text));
+                print_error("rusteron", text);
             }
             *last = failure;
         }

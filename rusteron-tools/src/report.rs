@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use rusteron_core::printable::is_escaped;
+use rusteron_core::program::Failure;
 use serde::Serialize;
 
-use crate::failure::Failure;
 use crate::text;
 
 /// The findings of a command. People read the lines, programs the serialised form.

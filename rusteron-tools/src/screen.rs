@@ -8,8 +8,8 @@ use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifier
 use crossterm::queue;
 use crossterm::terminal::{self, Clear, ClearType};
 use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
 
-use crate::failure::Failure;
 use crate::report::{self, Report};
 
 /// The terminal as one screen. Dropping the screen restores the terminal.

@@ -4,12 +4,12 @@ use std::io::{self, Write};
 use std::time::Instant;
 
 use rusteron_client::CounterSnapshot;
+use rusteron_core::program::Failure;
 use serde::Serialize;
 
 use crate::counter_types;
 use crate::driver_dir::{DriverDir, DriverStatus};
 use crate::exposition::Syntax;
-use crate::failure::Failure;
 use crate::metrics::Sources;
 use crate::metrics_server;
 use crate::options::StatOptions;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use rusteron_client::{StreamPosition, StreamPositions};
+use rusteron_core::program::Failure;
 use serde::Serialize;
 
 use crate::client_heartbeat::{self, ClientHeartbeat};
 use crate::driver_dir::{DriverDir, DriverStatus};
-use crate::failure::Failure;
 use crate::options::StreamsOptions;
 use crate::report::Report;
 use crate::shared_streams::SharedStreams;

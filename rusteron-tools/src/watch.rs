@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::{Failure, on_interrupt};
 
-use crate::failure::Failure;
 use crate::options::WatchOptions;
 use crate::report::{self, Report};
 use crate::screen::Screen;
@@ -33,11 +32,6 @@ pub(crate) fn run<R: Report>(
             writeln!(io::stdout())?;
         }
     }
-}
-
-/// Returns the signal that the user's wish to end the program gives.
-pub(crate) fn on_interrupt() -> Result<ShutdownSignal, Failure> {
-    ShutdownSignal::on_interrupt().map_err(|error| Failure::run("cannot handle signals", error))
 }
 
 /// The last values of counters, to compute rates from.

@@ -11,7 +11,6 @@ mod driver_classes;
 mod exit_status;
 mod options;
 
-use std::fmt::Display;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -19,10 +18,11 @@ use clap::Parser;
 use rusteron_client::IdleStrategy;
 use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::files::ignore_file_size_signal;
-use rusteron_media_driver::program::exit_status::WRONG_SETTING;
+use rusteron_core::program::exit_status::WRONG_SETTING;
+use rusteron_core::program::{self, print};
 use rusteron_media_driver::program::{
-    self, KnownSettings, Problem, context_without_event_log, driver_configuration, print,
-    setting_line,
+    KnownSettings, Problem, context_without_event_log, driver_configuration, new_context,
+    print_configuration, refuse_fatal_settings, setting_line,
 };
 use rusteron_media_driver::{DriverContext, MediaDriver, Setting, ThreadingMode};
 
@@ -86,23 +86,17 @@ impl Program {
             errors.extend(unsafe { driver_classes::translate(&origins) });
         }
         let problems = Problem::all(&origins, &self.known_settings());
-        let checks = &self.options.checks;
-        let are_refused = checks.strict || checks.check_config;
-        let (refused, problems): (Vec<_>, Vec<_>) =
-            problems.into_iter().partition(|problem| are_refused || is_of_archive(problem));
-        errors.iter().for_each(|error| self.print_error(error));
-        refused.iter().for_each(|problem| self.print_error(problem));
-        if !errors.is_empty() || !refused.is_empty() {
-            return WRONG_SETTING.into();
-        }
-        let outcome = if checks.check_config || checks.print_config {
+        let options = &self.options.common;
+        let accepted = options.accept(self.name, &errors, problems, is_of_archive);
+        let Some(problems) = accepted else { return WRONG_SETTING.into() };
+        let outcome = if options.check_config || options.print_config {
             // SAFETY: there is still no other thread.
             unsafe { self.show_configuration(&problems) }.map(|()| ExitCode::SUCCESS)
         } else {
             self.run(&problems)
         };
         outcome.unwrap_or_else(|error| {
-            self.print_error(&error);
+            program::print_error(self.name, &error);
             exit_status::of(error.kind()).into()
         })
     }
@@ -121,10 +115,6 @@ impl Program {
         known
     }
 
-    fn print_error(&self, what: impl Display) {
-        program::print_error(self.name, what);
-    }
-
     /// Checks the configuration, or prints it, or both.
     ///
     /// # Safety
@@ -134,12 +124,12 @@ impl Program {
         // SAFETY: the caller guarantees that there is no other thread.
         let new_driver = || unsafe { context_without_event_log() };
         let driver = self.has_driver.then(new_driver).transpose()?;
-        if self.options.checks.check_config {
+        if self.options.common.check_config {
             context.check()?;
             driver.as_ref().map_or(Ok(()), |driver| context.check_dirs(driver.dir()))?;
             driver.as_ref().map_or(Ok(()), DriverContext::check)?;
         }
-        if !self.options.checks.print_config {
+        if !self.options.common.print_config {
             print("the configuration is valid\n");
             return Ok(());
         }
@@ -152,7 +142,7 @@ impl Program {
         text.extend(driver.as_ref().map(driver_configuration));
         // Comments, because the output is a file of properties.
         text.extend(warnings(problems, driver.as_ref()).map(|warning| format!("# {warning}")));
-        program::print_configuration(&text)?;
+        print_configuration(&text)?;
         Ok(())
     }
 
@@ -165,7 +155,7 @@ impl Program {
         let mode = context.threading_mode();
         let mut idle = context.idle_strategy().new_strategy();
         let (mut server, warnings) = if self.has_driver {
-            let driver_context = self.driver_context(problems, &shutdown)?;
+            let driver_context = Self::driver_context(problems, &shutdown)?;
             let warnings: Vec<_> = warnings(problems, Some(&driver_context)).collect();
             context.check_dirs(driver_context.dir())?;
             let driver = MediaDriver::launch(driver_context)?;
@@ -197,20 +187,9 @@ impl Program {
 
     /// Makes the driver's context. `shutdown` is given when a client asks for the end, if the validator that the
     /// settings name agrees.
-    fn driver_context(
-        &self,
-        problems: &[Problem],
-        shutdown: &ShutdownSignal,
-    ) -> Result<DriverContext> {
-        let mut context = DriverContext::new().inspect_err(|_| {
-            // For some values, C fails without a text.
-            problems.iter().for_each(|problem| self.print_error(problem));
-        })?;
-        let fatal: Vec<_> =
-            problems.iter().filter(|it| it.is_fatal(&context)).map(ToString::to_string).collect();
-        if !fatal.is_empty() {
-            return Err(ServerError::invalid(fatal.join("; ")));
-        }
+    fn driver_context(problems: &[Problem], shutdown: &ShutdownSignal) -> Result<DriverContext> {
+        let mut context = new_context(problems)?;
+        refuse_fatal_settings(problems, &context)?;
         // The driver's thread works while this one launches the archive and waits.
         if context.threading_mode() == ThreadingMode::Invoker {
             context.set_threading_mode(ThreadingMode::Shared)?;

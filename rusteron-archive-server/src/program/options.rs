@@ -2,16 +2,14 @@
 //!
 //! Options become environment variables, as `-D` and property files do.
 
-use std::env;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, Parser};
+use clap::{Args, Parser};
 use rusteron_client::{Error, IdleStrategyKind};
-use rusteron_core::dir_access::DirAccess;
-use rusteron_media_driver::program::{Checks, Origins, Properties};
+use rusteron_core::program::exit_status;
+use rusteron_media_driver::program::{CommonOptions, Origins};
 
-use super::exit_status;
 use crate::context::ArchiveServerContext;
 
 /// Runs an Aeron archive on the media driver of another process, until it is interrupted or terminated.
@@ -19,7 +17,7 @@ use crate::context::ArchiveServerContext;
 /// Settings come from the AERON_ARCHIVE_* environment variables; then -D; then the files of properties; then the
 /// other options below. Each wins over those before.
 #[derive(Debug, Parser)]
-#[command(name = "archive", version, disable_version_flag = true, after_help = exit_status::HELP)]
+#[command(name = "archive", version, disable_version_flag = true, after_help = exit_status::help(true))]
 pub(super) struct Archive {
     #[command(flatten)]
     pub(super) options: Options,
@@ -34,7 +32,7 @@ pub(super) struct Archive {
     name = "archiving_media_driver",
     version,
     disable_version_flag = true,
-    after_help = exit_status::HELP
+    after_help = exit_status::help(true)
 )]
 pub(super) struct ArchivingMediaDriver {
     #[command(flatten)]
@@ -44,13 +42,6 @@ pub(super) struct ArchivingMediaDriver {
 // No documentation comment: clap would take it for the program's.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    #[command(flatten)]
-    properties: Properties,
-
-    /// The media driver's directory [env: AERON_DIR]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
-
     /// The directory of the recordings. The default is aeron-archive [env: AERON_ARCHIVE_DIR]
     #[arg(long, value_name = "DIR")]
     archive_dir: Option<PathBuf>,
@@ -58,12 +49,6 @@ pub(super) struct Options {
     /// The directory of the mark file. The default is the archive's [env: AERON_ARCHIVE_MARK_FILE_DIR]
     #[arg(long, value_name = "DIR")]
     mark_file_dir: Option<PathBuf>,
-
-    /// The users that may open the directories and files of the programs: private (this user),
-    /// group (and the group), umask (as the umask says). The default is private [env:
-    /// RUSTERON_DIR_ACCESS]
-    #[arg(long, value_name = "ACCESS")]
-    dir_access: Option<DirAccess>,
 
     /// The channel of requests, such as aeron:udp?endpoint=localhost:8010 [env: AERON_ARCHIVE_CONTROL_CHANNEL]
     #[arg(long, value_name = "CHANNEL", value_parser = value_of("AERON_ARCHIVE_CONTROL_CHANNEL"))]
@@ -91,11 +76,7 @@ pub(super) struct Options {
     delete_archive_on_start: bool,
 
     #[command(flatten)]
-    pub(super) checks: Checks,
-
-    /// Print version
-    #[arg(short = 'v', short_alias = 'V', long, action = ArgAction::Version)]
-    version: (),
+    pub(super) common: CommonOptions,
 }
 
 impl Options {
@@ -105,20 +86,12 @@ impl Options {
     /// # Safety
     /// There is no other thread.
     pub(super) unsafe fn apply_to_environment(&self) -> (Origins, Vec<Error>) {
-        // SAFETY: the caller guarantees that there is no other thread.
-        let loaded = unsafe { self.properties.load() };
-        let set = |name: &str, value: &OsStr| {
-            // SAFETY: as above.
-            unsafe { env::set_var(name, value) };
-        };
         let path = |path: &Option<PathBuf>| path.clone().map(OsString::from);
         let text = |text: &Option<String>| text.clone().map(OsString::from);
         let mode = self.threading_mode.as_ref().map(|mode| mode.to_ascii_uppercase().into());
-        for (name, value) in [
-            ("AERON_DIR", path(&self.dir)),
+        let own = [
             ("AERON_ARCHIVE_DIR", path(&self.archive_dir)),
             ("AERON_ARCHIVE_MARK_FILE_DIR", path(&self.mark_file_dir)),
-            ("RUSTERON_DIR_ACCESS", self.dir_access.map(|access| access.name().into())),
             ("AERON_ARCHIVE_CONTROL_CHANNEL", text(&self.control_channel)),
             ("AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED", self.ipc_only.then(|| "false".into())),
             ("AERON_ARCHIVE_THREADING_MODE", mode),
@@ -128,12 +101,9 @@ impl Options {
                 "AERON_ARCHIVE_DIR_DELETE_ON_START",
                 self.delete_archive_on_start.then(|| "true".into()),
             ),
-        ] {
-            if let Some(value) = value {
-                set(name, &value);
-            }
-        }
-        loaded
+        ];
+        // SAFETY: the caller guarantees that there is no other thread.
+        unsafe { self.common.apply_to_environment(own) }
     }
 }
 

@@ -1,10 +1,11 @@
 //! The media driver of a program: its settings, and what it takes in place of those that it cannot read.
 
 use std::env;
+use std::io::{self, Write as _};
 
-use rusteron_core::Result;
+use rusteron_core::{Error, ErrorKind, Result};
 
-use super::{KnownSettings, Problem, setting_line};
+use super::{KnownSettings, Problem};
 use crate::{DriverContext, Setting};
 
 impl KnownSettings {
@@ -26,7 +27,7 @@ impl Problem {
     }
 
     /// Returns whether a launch would refuse the value that the driver has instead.
-    pub fn is_fatal(&self, context: &DriverContext) -> bool {
+    fn is_fatal(&self, context: &DriverContext) -> bool {
         let known = self.variable.and_then(Setting::of);
         let instead = self.value_instead(context);
         known.zip(instead).is_some_and(|(known, instead)| known.check(&instead).is_err())
@@ -39,6 +40,35 @@ impl Problem {
             Some(instead) => format!("warning: {self}; the driver takes {instead}\n"),
         }
     }
+}
+
+/// Makes the driver's context of the environment.
+///
+/// # Errors
+/// As for [`DriverContext::new`]; [`ErrorKind::InvalidArgument`] if there are problems, which are the reason.
+pub fn new_context(problems: &[Problem]) -> Result<DriverContext> {
+    DriverContext::new().map_err(|error| match problems {
+        [] => error,
+        problems => {
+            // For some values, C fails without a text.
+            let text = (error.code() != 0).then(|| error.to_string());
+            invalid(problems.iter().map(ToString::to_string).chain(text))
+        }
+    })
+}
+
+/// Refuses a launch with values that would fail it.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`] with these problems.
+pub fn refuse_fatal_settings(problems: &[Problem], context: &DriverContext) -> Result<()> {
+    let fatal = problems.iter().filter(|problem| problem.is_fatal(context));
+    let mut fatal = fatal.map(ToString::to_string).peekable();
+    if fatal.peek().is_some() { Err(invalid(fatal)) } else { Ok(()) }
+}
+
+fn invalid(problems: impl Iterator<Item = String>) -> Error {
+    Error::new(ErrorKind::InvalidArgument, problems.collect::<Vec<_>>().join("; "))
 }
 
 /// Makes a context without opening the file of the event log, and without a thread that writes it.
@@ -69,4 +99,25 @@ pub fn driver_configuration(context: &DriverContext) -> String {
         false => format!("# {} is read by no part of the driver\n", setting.variable()),
     };
     Setting::all().iter().map(line).collect()
+}
+
+/// Writes a line of a file of properties, or a comment if the setting is not set and has no default.
+pub fn setting_line(variable: &str, value: Option<String>) -> String {
+    match value {
+        Some(value) => format!("{variable}={value}\n"),
+        None => format!("# {variable} is not set\n"),
+    }
+}
+
+/// Prints a file of properties to standard output.
+///
+/// # Errors
+/// If it cannot be written. A reader may end before.
+pub fn print_configuration(text: &str) -> Result<()> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Error::new(ErrorKind::Other, format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
 }

@@ -6,12 +6,12 @@
 //! This module is for rusteron's own programs, and may change in every release.
 
 mod driver;
-pub mod exit_status;
-mod output;
+mod options;
 mod problems;
-mod properties;
 
-pub use driver::{context_without_event_log, driver_configuration};
-pub use output::{log_to_standard_error, print, print_configuration, print_error, setting_line};
+pub use driver::{
+    context_without_event_log, driver_configuration, new_context, print_configuration,
+    refuse_fatal_settings, setting_line,
+};
+pub use options::{CommonOptions, Origins};
 pub use problems::{KnownSettings, Problem};
-pub use properties::{Checks, Origins, Properties};

@@ -7,7 +7,7 @@ use std::fmt;
 
 use rusteron_core::nearest;
 
-use super::properties::{Origins, property};
+use super::options::{Origins, property};
 
 /// Variables of Aeron's C clients and of this project's build. Settings that the driver shares with
 /// them are in the driver's table.

@@ -1,9 +1,9 @@
 //! `rusteron archive mark-valid`, `mark-invalid`, `compact` and `delete-orphaned-segments`.
 
 use rusteron_archive_server::offline::{ArchiveEditor, ArchiveFiles, Compaction};
+use rusteron_core::program::Failure;
 use serde::Serialize;
 
-use crate::failure::Failure;
 use crate::options::{CompactOptions, MarkOptions, OrphansOptions};
 use crate::report::{self, Report};
 

@@ -12,9 +12,9 @@ mod verify_files;
 
 use rusteron_archive::Archive;
 use rusteron_archive_server::offline::ArchiveFiles;
+use rusteron_core::program::Failure;
 
 use crate::driver_dir::DriverDir;
-use crate::failure::Failure;
 use crate::options::{ArchiveCommand, ArchiveOptions};
 
 /// Stream id of the replays. Session ids distinguish them from other streams.

@@ -5,9 +5,9 @@ use std::time::SystemTime;
 use rusteron_archive::{Archive, RecordingDescriptor};
 use rusteron_archive_server::offline::{ArchiveFiles, RecordingEntry, RecordingState};
 use rusteron_client::Position;
+use rusteron_core::program::Failure;
 use serde::Serialize;
 
-use crate::failure::Failure;
 use crate::options::{DescribeOptions, RecordingsOptions};
 use crate::report::{self, Report};
 use crate::text;

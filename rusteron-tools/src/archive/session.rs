@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 use rusteron_archive::{Archive, ArchiveError};
 use rusteron_client::agent::ShutdownSignal;
 use rusteron_client::{Aeron, Backoff, Context, IdleStrategy};
+use rusteron_core::program::{Failure, on_interrupt};
 
 use crate::driver_dir::DriverDir;
-use crate::failure::Failure;
 use crate::options::ArchiveConnectionOptions;
-use crate::watch;
 
 /// Connects to an archive, and runs a command with the session.
 ///
@@ -98,7 +97,7 @@ impl IdleLoop {
 
     /// For a loop that may wait for any time.
     pub(super) fn until_interrupted() -> Result<Self, Failure> {
-        let shutdown = watch::on_interrupt()?;
+        let shutdown = on_interrupt()?;
         Ok(Self { shutdown, idle: Backoff::default(), deadline: None })
     }
 

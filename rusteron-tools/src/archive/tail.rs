@@ -4,11 +4,11 @@ use std::io::{self, Write};
 
 use rusteron_archive::{Archive, ReplayLength, ReplayParams};
 use rusteron_client::{Header, Position};
+use rusteron_core::program::Failure;
 use serde_json::json;
 
 use super::session::{self, IdleLoop};
 use super::{REPLAY_STREAM_ID, recordings};
-use crate::failure::Failure;
 use crate::options::TailOptions;
 use crate::{report, text};
 

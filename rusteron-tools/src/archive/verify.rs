@@ -10,11 +10,11 @@ use rusteron_core::log_buffer::{
     BEGIN_FLAG, END_FLAG, FLAGS, FRAME_LENGTH, HEADER_LENGTH, TERM_ID, TERM_OFFSET, TYPE,
     TYPE_DATA, TYPE_PAD, align,
 };
+use rusteron_core::program::Failure;
 use serde::{Serialize, Serializer};
 
 use super::session::{self, IdleLoop};
 use super::{REPLAY_STREAM_ID, recordings};
-use crate::failure::Failure;
 use crate::options::VerifyOptions;
 use crate::report::{self, Report};
 

@@ -8,10 +8,10 @@ use rusteron_archive_server::offline::{
     Verification, VerifyOptions,
 };
 use rusteron_client::Position;
+use rusteron_core::program::Failure;
 use serde::Serialize;
 
 use super::recordings;
-use crate::failure::Failure;
 use crate::options::{LastFragmentDecision, RecordChecksum};
 use crate::report::{self, Report};
 use crate::{options, text};

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use rusteron_client::CncFile;
 use rusteron_cluster::codec::recording_log::RECORDING_LOG;
+use rusteron_core::program::Failure;
 use serde::Serialize;
 
 use crate::driver_dir::{DriverDir, DriverStatus};
-use crate::failure::Failure;
 use crate::options::ClusterOptions;
 use crate::report::Report;
 use crate::text;

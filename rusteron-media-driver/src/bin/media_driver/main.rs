@@ -11,7 +11,6 @@
 //!
 //! The conductor, or the one agent of the shared modes, runs on the main thread, as in Aeron's program.
 
-mod exit_status;
 mod options;
 mod statistics;
 
@@ -21,9 +20,13 @@ use std::process::ExitCode;
 use clap::Parser;
 use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::files::ignore_file_size_signal;
+use rusteron_core::program::exit_status::{WRONG_SETTING, of};
+use rusteron_core::program::{self, print};
 use rusteron_core::{Error, ErrorKind, Result};
-use rusteron_media_driver::program::exit_status::{WRONG_SETTING, of};
-use rusteron_media_driver::program::{self, KnownSettings, Problem, driver_configuration, print};
+use rusteron_media_driver::program::{
+    KnownSettings, Problem, context_without_event_log, driver_configuration, new_context,
+    print_configuration, refuse_fatal_settings,
+};
 use rusteron_media_driver::{DriverContext, DriverInvoker, ThreadNaming};
 
 use crate::options::Options;
@@ -41,15 +44,9 @@ fn main() -> ExitCode {
     let mut known = KnownSettings::new(FOREIGN_PREFIXES);
     known.add_driver();
     let problems = Problem::all(&origins, &known);
-    errors.iter().for_each(print_error);
-    let are_refused = options.checks.strict || options.checks.check_config;
-    if are_refused {
-        problems.iter().for_each(print_error);
-    }
-    if !errors.is_empty() || are_refused && !problems.is_empty() {
-        return WRONG_SETTING.into();
-    }
-    let outcome = if options.checks.check_config {
+    let accepted = options.common.accept("media_driver", &errors, problems, |_| false);
+    let Some(problems) = accepted else { return WRONG_SETTING.into() };
+    let outcome = if options.common.check_config {
         // SAFETY: there is still no other thread.
         unsafe { check_config(&options) }
     } else {
@@ -70,10 +67,10 @@ fn main() -> ExitCode {
 /// There is no other thread.
 unsafe fn check_config(options: &Options) -> Result<ExitCode> {
     // SAFETY: the caller guarantees that there is no other thread.
-    let context = unsafe { program::context_without_event_log() }?;
+    let context = unsafe { context_without_event_log() }?;
     context.check()?;
-    if options.checks.print_config {
-        program::print_configuration(&driver_configuration(&context))?;
+    if options.common.print_config {
+        print_configuration(&driver_configuration(&context))?;
     } else {
         print("the configuration is valid\n");
     }
@@ -86,29 +83,15 @@ fn print_error(what: impl Display) {
 
 /// Launches the driver and runs its idle loop. Errors are of the launch.
 fn run(options: &Options, problems: &[Problem]) -> Result<ExitCode> {
-    let mut context = match DriverContext::new() {
-        Err(error) if !problems.is_empty() => {
-            problems.iter().for_each(print_error);
-            // For some values, C fails without a text.
-            if error.code() != 0 {
-                print_error(error);
-            }
-            return Ok(WRONG_SETTING.into());
-        }
-        context => context?,
-    };
+    let mut context = new_context(problems)?;
     let warnings: Vec<_> = problems.iter().map(|problem| problem.warning(&context)).collect();
-    if options.checks.print_config {
-        program::print_configuration(&driver_configuration(&context))?;
+    if options.common.print_config {
+        print_configuration(&driver_configuration(&context))?;
         // Comments, because the output is a file of properties.
         warnings.iter().for_each(|warning| print(format_args!("# {warning}")));
         return Ok(ExitCode::SUCCESS);
     }
-    let mut refused = problems.iter().filter(|problem| problem.is_fatal(&context)).peekable();
-    if refused.peek().is_some() {
-        refused.for_each(print_error);
-        return Ok(WRONG_SETTING.into());
-    }
+    refuse_fatal_settings(problems, &context)?;
     let shutdown = ShutdownSignal::on_interrupt()
         .map_err(|error| Error::new(ErrorKind::Other, format!("signal handler: {error}")))?;
     // Also when a client asks for the end, if the validator that the environment names agrees.

@@ -5,17 +5,15 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{ArgAction, Parser};
+use clap::Parser;
 use rusteron_core::Error;
 use rusteron_core::idle::IdleStrategyKind;
-use rusteron_media_driver::program::{Checks, Origins, Properties};
-use rusteron_media_driver::{DirAccess, Preset, Setting, TermCleaning};
-
-use crate::exit_status;
+use rusteron_core::program::exit_status;
+use rusteron_media_driver::program::{CommonOptions, Origins};
+use rusteron_media_driver::{Preset, Setting, TermCleaning};
 
 /// Runs Aeron's media driver until it is interrupted or terminated.
 ///
@@ -23,27 +21,15 @@ use crate::exit_status;
 /// the files of properties; then the other options below. Each wins over those before.
 #[derive(Debug, Parser)]
 #[command(
-    version = concat!(env!("CARGO_PKG_VERSION"), " (Aeron ", env!("RUSTERON_AERON_VERSION"), ")"),
+    version,
     disable_version_flag = true,
-    after_help = exit_status::HELP
+    after_help = exit_status::help(false)
 )]
 pub(crate) struct Options {
-    #[command(flatten)]
-    properties: Properties,
-
     /// Settings to start from, which all others win over: low-latency, shared, embedded or
     /// throughput
     #[arg(long, value_name = "PRESET")]
     preset: Option<Preset>,
-
-    /// The driver's directory [env: AERON_DIR]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
-
-    /// Who may use the directory: private (the user), group (the user and the group) or umask (as the
-    /// umask says). The default is private [env: RUSTERON_DIR_ACCESS]
-    #[arg(long, value_name = "ACCESS")]
-    dir_access: Option<DirAccess>,
 
     /// Pass several UDP datagrams to Linux in one call, and read empty sockets less often. The default is on
     /// [env: RUSTERON_SEGMENTATION_OFFLOAD]
@@ -83,16 +69,12 @@ pub(crate) struct Options {
     #[arg(long)]
     delete_on_start: bool,
 
-    #[command(flatten)]
-    pub(crate) checks: Checks,
-
     /// Print what happened every so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) stats: Option<Duration>,
 
-    /// Print version
-    #[arg(short = 'v', short_alias = 'V', long, action = ArgAction::Version)]
-    version: (),
+    #[command(flatten)]
+    pub(crate) common: CommonOptions,
 }
 
 impl Options {
@@ -102,8 +84,6 @@ impl Options {
     /// # Safety
     /// There is no other thread.
     pub(crate) unsafe fn apply_to_environment(&self) -> (Origins, Vec<Error>) {
-        // SAFETY: the caller guarantees that there is no other thread.
-        let (origins, errors) = unsafe { self.properties.load() };
         let set = |name: &str, value: &OsStr| {
             // SAFETY: the caller guarantees that there is no other thread.
             unsafe { env::set_var(name, value) };
@@ -111,20 +91,16 @@ impl Options {
         let text = |text: &Option<String>| text.clone().map(OsString::from);
         let threading_mode =
             self.threading_mode.as_ref().map(|mode| mode.to_ascii_uppercase().replace('-', "_"));
-        for (name, value) in [
-            ("AERON_DIR", self.dir.clone().map(OsString::from)),
-            ("RUSTERON_DIR_ACCESS", self.dir_access.map(|access| access.name().into())),
+        let own = [
             ("RUSTERON_SEGMENTATION_OFFLOAD", text(&self.segmentation_offload)),
             ("RUSTERON_TERM_CLEANING", self.term_cleaning.map(|cleaning| cleaning.name().into())),
             ("AERON_THREADING_MODE", text(&threading_mode)),
             ("AERON_TERM_BUFFER_LENGTH", text(&self.term_buffer_length)),
             ("AERON_IPC_TERM_BUFFER_LENGTH", text(&self.ipc_term_buffer_length)),
             ("AERON_DIR_DELETE_ON_START", self.delete_on_start.then(|| "true".into())),
-        ] {
-            if let Some(value) = value {
-                set(name, &value);
-            }
-        }
+        ];
+        // SAFETY: the caller guarantees that there is no other thread.
+        let loaded = unsafe { self.common.apply_to_environment(own) };
         if let Some(idle) = self.idle {
             for agent in ["CONDUCTOR", "SENDER", "RECEIVER", "SHAREDNETWORK", "SHARED"] {
                 set(&format!("AERON_{agent}_IDLE_STRATEGY"), idle.name().as_ref());
@@ -142,7 +118,7 @@ impl Options {
                 set(name, OsStr::new(&*value));
             }
         }
-        (origins, errors)
+        loaded
     }
 }
 

@@ -4,8 +4,8 @@ use std::fmt::Display;
 use std::io::{self, Write as _};
 
 use log::{LevelFilter, Log, Metadata, Record};
-use rusteron_core::printable::Printable;
-use rusteron_core::{Error, ErrorKind, Result};
+
+use crate::printable::Printable;
 
 /// Prints text to standard output.
 pub fn print(text: impl Display) {
@@ -17,27 +17,6 @@ pub fn print(text: impl Display) {
 /// characters are escaped.
 pub fn print_error(program: &str, what: impl Display) {
     let _ = writeln!(io::stderr(), "{program}: {}", Printable(what));
-}
-
-/// Writes a line of a file of properties, or a comment if the setting is not set and has no default.
-pub fn setting_line(variable: &str, value: Option<String>) -> String {
-    match value {
-        Some(value) => format!("{variable}={value}\n"),
-        None => format!("# {variable} is not set\n"),
-    }
-}
-
-/// Prints a file of properties to standard output.
-///
-/// # Errors
-/// If it cannot be written. A reader may end before.
-pub fn print_configuration(text: &str) -> Result<()> {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Error::new(ErrorKind::Other, format!("standard output: {error}")))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Prints the libraries' warnings and errors to standard error from now on.

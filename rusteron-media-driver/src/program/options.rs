@@ -1,18 +1,21 @@
-//! Properties on the command line and in files, which become environment variables.
+//! What the command lines have in common. Properties and options become environment variables.
 
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
+use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgAction, Args};
+use rusteron_core::program::print_error;
 use rusteron_core::{Error, load_properties};
 
-use crate::load_properties_from;
+use super::Problem;
+use crate::{DirAccess, load_properties_from};
 
-// No documentation comments on these structures: clap would take them for the program's.
-
+// No documentation comment: clap would take it for the program's.
 #[derive(Debug, Args)]
-pub struct Properties {
+pub struct CommonOptions {
     /// Files of properties, such as `aeron.dir=/dev/shm/x`, one a line; also as file:// or http://
     #[arg(value_name = "FILE")]
     properties: Vec<String>,
@@ -20,14 +23,20 @@ pub struct Properties {
     /// Set a property
     #[arg(short = 'D', value_name = "NAME=VALUE")]
     define: Vec<String>,
-}
 
-#[derive(Debug, Args)]
-pub struct Checks {
+    /// The media driver's directory [env: AERON_DIR]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// Who may use the directories and files of the program: private (the user), group (the user and the group) or
+    /// umask (as the umask says). The default is private [env: RUSTERON_DIR_ACCESS]
+    #[arg(long, value_name = "ACCESS")]
+    dir_access: Option<DirAccess>,
+
     /// Refuse to start, with exit status 78, if a setting is unknown or its value cannot be read.
     /// Otherwise each is a line on standard output, and the media driver takes another value
     #[arg(long)]
-    pub strict: bool,
+    strict: bool,
 
     /// Check all settings, print every problem, and exit without starting: with exit status 0
     /// if all settings are valid, or else 78
@@ -38,15 +47,22 @@ pub struct Checks {
     /// the program may refuse to start with what is printed
     #[arg(long)]
     pub print_config: bool,
+
+    /// Print version
+    #[arg(short = 'v', short_alias = 'V', long, action = ArgAction::Version)]
+    version: (),
 }
 
-impl Properties {
-    /// Sets the environment variables of all properties. Returns their places, and the errors of properties that cannot
-    /// be loaded.
+impl CommonOptions {
+    /// Sets the environment variables of all properties, and then those of options, which are these and the program's
+    /// own. Returns the places of properties, and the errors of properties that cannot be loaded.
     ///
     /// # Safety
     /// There is no other thread.
-    pub unsafe fn load(&self) -> (Origins, Vec<Error>) {
+    pub unsafe fn apply_to_environment<'a>(
+        &self,
+        own: impl IntoIterator<Item = (&'a str, Option<OsString>)>,
+    ) -> (Origins, Vec<Error>) {
         let (mut origins, mut errors) = (Origins::new(), Vec::new());
         for property in &self.define {
             // SAFETY: the caller guarantees that there is no other thread.
@@ -62,7 +78,34 @@ impl Properties {
             }
             origins.add(&format!("{location}:"));
         }
+        let common = [
+            ("AERON_DIR", self.dir.clone().map(OsString::from)),
+            ("RUSTERON_DIR_ACCESS", self.dir_access.map(|access| access.name().into())),
+        ];
+        for (name, value) in common.into_iter().chain(own) {
+            if let Some(value) = value {
+                // SAFETY: the caller guarantees that there is no other thread.
+                unsafe { env::set_var(name, value) };
+            }
+        }
         (origins, errors)
+    }
+
+    /// Prints errors, and the problems that are no mere warnings: all with `--strict` and `--check-config`, otherwise
+    /// those that `is_error` chooses. Returns the other problems, or `None` if the program must not start.
+    pub fn accept(
+        &self,
+        program: &str,
+        errors: &[impl Display],
+        problems: Vec<Problem>,
+        is_error: impl Fn(&Problem) -> bool,
+    ) -> Option<Vec<Problem>> {
+        let are_refused = self.strict || self.check_config;
+        let (refused, warnings): (Vec<_>, Vec<_>) =
+            problems.into_iter().partition(|problem| are_refused || is_error(problem));
+        errors.iter().for_each(|error| print_error(program, error));
+        refused.iter().for_each(|problem| print_error(program, problem));
+        (errors.is_empty() && refused.is_empty()).then_some(warnings)
     }
 }
 
