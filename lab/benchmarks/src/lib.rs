@@ -1,9 +1,8 @@
-//! The library of the program `benchmark`. The fault campaign in `lab/survival/` shares its command line, and
-//! `cross-language/` its reports.
+//! The library of the program `benchmark`. `lab/cross-language/` shares its reports.
 //!
 //! Each folder uses only the folders above it:
 //!
-//! - [`command_line`]: options, output, signals, exit codes;
+//! - [`command_line`]: options and output;
 //! - [`measuring`]: a stream within this process, its publisher, its subscriber and its samples;
 //! - [`reports`]: results files, and tables and charts of them;
 //! - [`processes`]: programs in Java, drivers and archives, each a process of its own;

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use rusteron_benchmarks::command_line::choice::idle_strategy;
-use rusteron_benchmarks::command_line::failure::{self, Failure};
 use rusteron_benchmarks::processes::echo_service;
 use rusteron_benchmarks::programs::archives::{self, ArchivesOptions};
 use rusteron_benchmarks::programs::calls::{self, CallsOptions};
@@ -23,6 +22,8 @@ use rusteron_benchmarks::programs::render::{self, RenderOptions};
 use rusteron_benchmarks::programs::udp_round_trips::{self, RoundTripOptions, Side};
 use rusteron_benchmarks::programs::udp_throughput::{self, UdpThroughputOptions};
 use rusteron_client::IdleStrategyKind;
+use rusteron_core::program::Failure;
+use rusteron_test_support::programs::exit_code;
 
 /// Measures rusteron, and compares it with Aeron's C client and with Java.
 ///
@@ -91,5 +92,5 @@ fn run(benchmark: &Benchmark) -> Result<(), Failure> {
 }
 
 fn main() -> ExitCode {
-    failure::exit_code(run(&Options::parse().benchmark))
+    exit_code(run(&Options::parse().benchmark))
 }

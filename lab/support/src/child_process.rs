@@ -1,6 +1,6 @@
 //! Child processes of a test, and media drivers among them.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -25,10 +25,14 @@ pub struct ChildProcess {
 impl ChildProcess {
     /// Starts a process. Output that the command pipes can be read.
     pub fn spawn(command: &mut Command) -> Self {
-        let mut child = command.spawn().expect("the program starts");
+        Self::try_spawn(command).expect("the program starts")
+    }
+
+    pub(crate) fn try_spawn(command: &mut Command) -> io::Result<Self> {
+        let mut child = command.spawn()?;
         let stdout = child.stdout.take().map(BufReader::new);
         let stderr = child.stderr.take().map(|stderr| thread::spawn(|| read(stderr)));
-        Self { child, stdout, stderr, status: None }
+        Ok(Self { child, stdout, stderr, status: None })
     }
 
     pub fn id(&self) -> u32 {

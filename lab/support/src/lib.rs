@@ -15,10 +15,11 @@ mod driver_files;
 mod drivers;
 #[cfg(unix)]
 mod fork;
-#[cfg(target_os = "linux")]
 pub mod networks;
 mod ports;
 mod program;
+#[cfg(feature = "programs")]
+pub mod programs;
 mod random;
 mod requirements;
 pub mod sbe_schema;

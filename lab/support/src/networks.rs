@@ -3,12 +3,9 @@
 //! A router connects the networks. So a lost datagram is a single one, whatever the sender's kernel had in one
 //! buffer.
 
-use std::fs::{self, File};
-use std::os::fd::AsFd as _;
+use std::fs;
+use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
-use std::thread;
-
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::{ChildProcess, command, skip};
 
@@ -123,23 +120,57 @@ pub struct Host {
 
 /// A network with a process that holds it. The kernel removes the network after its last process: the holder ends
 /// with the test, because it reads from the test.
+#[derive(Debug)]
 pub struct Network {
     holder: ChildProcess,
 }
 
 impl Network {
     fn new() -> Result<Self, String> {
-        let mut holder = ChildProcess::spawn(
+        let mut holder = ChildProcess::try_spawn(
             Command::new("unshare")
                 .args(["--net", "sh", "-c", "echo ready; exec cat"])
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped()),
-        );
+        )
+        .map_err(|error| format!("unshare: {error}"))?;
         if holder.line() != "ready" {
             return Err(holder.finish().2);
         }
         Ok(Self { holder })
+    }
+
+    /// Makes two networks that a pair of devices joins, with [addresses](Self::PAIR) that no other network sees.
+    ///
+    /// # Errors
+    /// The output of the programs, if one is missing or the permission is.
+    pub fn pair() -> Result<[Self; 2], String> {
+        let [near, far] = [Self::new()?, Self::new()?];
+        let [to_near, to_far] = Self::PAIR.map(|address| {
+            format!("ip address add {address}/24 dev pair; ip link set pair up; ip link set lo up")
+        });
+        let add = "ip link add pair type veth peer name pair netns";
+        near.run(&format!("{add} {}; {to_near}", far.holder.id()))?;
+        far.run(&to_far)?;
+        Ok([near, far])
+    }
+
+    /// The addresses of a [pair](Self::pair).
+    pub const PAIR: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 99, 0, 1), Ipv4Addr::new(10, 99, 0, 2)];
+
+    /// Lets a command run in this network. The process has the id of the program.
+    pub fn within(&self, command: Command) -> Command {
+        let mut inside = Command::new("nsenter");
+        inside.arg(format!("--net=/proc/{}/ns/net", self.holder.id()));
+        inside.arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => inside.env(name, value),
+                None => inside.env_remove(name),
+            };
+        }
+        inside
     }
 
     /// A program in this network, without the settings of the tests' own environment.
@@ -165,14 +196,20 @@ impl Network {
     }
 
     /// Runs a function on a thread of this network.
+    #[cfg(target_os = "linux")]
     pub fn enter<T: Send>(&self, function: impl FnOnce() -> T + Send) -> T {
-        let network = File::open(format!("/proc/{}/ns/net", self.holder.id())).expect("a network");
+        use std::os::fd::AsFd as _;
+
+        use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+        let network =
+            fs::File::open(format!("/proc/{}/ns/net", self.holder.id())).expect("a network");
         let entered = move || {
             let network_type = Some(LinkNameSpaceType::Network);
             move_into_link_name_space(network.as_fd(), network_type).expect("to enter the network");
             function()
         };
-        thread::scope(|scope| scope.spawn(entered).join().expect("a thread that succeeds"))
+        std::thread::scope(|scope| scope.spawn(entered).join().expect("a thread that succeeds"))
     }
 
     /// Datagrams that this network has lost, because a socket's buffer was full.
@@ -184,5 +221,21 @@ impl Network {
         let mut columns = names.split_whitespace().zip(values.split_whitespace());
         let (_, value) = columns.find(|(name, _)| *name == "RcvbufErrors").expect("a column");
         value.parse().expect("a number")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_keeps_arguments_and_variables() {
+        let Ok([network, _]) = Network::pair() else { return };
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $$ $SET${REMOVED-} \"$0\"", "b c"]);
+        command.env("SET", "1").env("REMOVED", "2").env_remove("REMOVED");
+        let child = network.within(command).stdout(Stdio::piped()).spawn().expect("a process");
+        let expected = format!("{} 1 b c\n", child.id());
+        assert_eq!(child.wait_with_output().expect("its output").stdout, expected.as_bytes());
     }
 }

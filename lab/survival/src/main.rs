@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     use clap::Parser;
     use options::{Command, Options};
 
-    rusteron_benchmarks::command_line::failure::exit_code(match Options::parse().command {
+    rusteron_test_support::programs::exit_code(match Options::parse().command {
         Command::Clients(options) => clients::run(&options),
         Command::Cluster(options) => cluster::run(&options),
         Command::Archive(options) => archive::run(&options),

@@ -1,12 +1,11 @@
 //! Processes that the supervisor starts, from both sides.
 
-use std::io;
-use std::process::{Child, Command, ExitStatus};
+use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rusteron_benchmarks::command_line::failure::Failure;
+use rusteron_core::program::Failure;
 use rusteron_test_support::{memory_dir, mix};
-use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use tempfile::TempDir;
 
 /// Returns the seed that the user has chosen, or a random one.
@@ -48,39 +47,4 @@ pub(crate) fn follow(supervisor: i32) -> Result<(), Failure> {
         return Err(Failure::Run(format!("started by {parent}, not by {supervisor}")));
     }
     Ok(())
-}
-
-/// A child process. Dropping it kills the process.
-#[derive(Debug)]
-pub(crate) struct Running {
-    pub(crate) child: Child,
-    pub(crate) pid: Pid,
-}
-
-impl Running {
-    pub(crate) fn start(command: &mut Command) -> Result<Self, Failure> {
-        let cannot = |error: io::Error| Failure::run("cannot start a process", error);
-        let child = command.spawn().map_err(cannot)?;
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let Some(pid) = pid else { return Err(cannot(io::ErrorKind::InvalidData.into())) };
-        Ok(Self { child, pid })
-    }
-
-    pub(crate) fn signal(&self, signal: Signal) -> Result<(), Failure> {
-        // The process is ours and was not waited for, so that the number is not another one's.
-        kill_process(self.pid, signal).map_err(|error| Failure::run("cannot signal", error))
-    }
-
-    /// Its end, if it has come.
-    pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>, Failure> {
-        self.child.try_wait().map_err(|error| Failure::run("cannot wait for a process", error))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended, and then there is nothing to kill.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

@@ -2,24 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
 use std::time::Duration;
 
-use rusteron_benchmarks::command_line::failure::Failure;
-use rusteron_benchmarks::command_line::json_file::JsonFile;
+use rusteron_core::program::Failure;
+use rusteron_test_support::programs::ResultsFile;
 use serde_json::{Value, json};
 
 /// Descriptions of violations beyond this number are dropped.
 const DESCRIBED: usize = 300;
 /// So many characters of an error are printed.
 const SHOWN: usize = 120;
-
-/// Opens the file of a report before the campaign begins, so that its work is not lost in the end.
-pub(crate) fn open_json(dir: &Path, name: &str) -> Result<JsonFile, Failure> {
-    let unusable = |error| Failure::usage("--results <DIR>", dir.display(), error);
-    std::fs::create_dir_all(dir).map_err(unusable)?;
-    JsonFile::open(&dir.join(name))
-}
 
 /// The result.
 #[derive(Debug, Clone)]
@@ -95,7 +87,7 @@ impl Report {
     }
 
     /// Prints the report and writes it. Fails if a condition was violated.
-    pub(crate) fn finish(&self, json: JsonFile) -> Result<(), Failure> {
+    pub(crate) fn finish(&self, json: ResultsFile) -> Result<(), Failure> {
         println!("{self}");
         json.write(&self.to_json())?;
         match self.violations() {

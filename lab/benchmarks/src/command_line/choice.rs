@@ -3,6 +3,8 @@
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rusteron_client::IdleStrategyKind;
+use rusteron_core::program::Failure;
+use rusteron_test_support::networks::Network;
 
 /// The value of an option in words: `c-functions` is `C functions`.
 pub fn in_words<T: ValueEnum>(value: &T) -> String {
@@ -74,6 +76,41 @@ impl Threading {
             Self::SharedNetwork => "shared-network",
             Self::Shared => "shared",
         }
+    }
+}
+
+/// The way from publisher to subscriber.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Route {
+    /// One driver, over 127.0.0.1
+    Loopback,
+    /// A driver in each of two network namespaces, joined by virtual Ethernet devices; needs root and ip
+    Namespaces,
+}
+
+impl Route {
+    /// The name, as the option calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Loopback => "loopback",
+            Self::Namespaces => "namespaces",
+        }
+    }
+
+    /// Makes the two networks if one of the routes needs them.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] if a program or the permission is missing.
+    pub fn networks(routes: &[Self]) -> Result<Option<[Network; 2]>, Failure> {
+        if !routes.contains(&Self::Namespaces) {
+            return Ok(None);
+        }
+        Network::pair().map(Some).map_err(|error| {
+            let reason = format!(
+                "needs root and the program ip (iproute2); `--networks loopback` needs neither: {error}"
+            );
+            Failure::usage("--networks <NETWORKS>", Self::Namespaces.name(), reason)
+        })
     }
 }
 

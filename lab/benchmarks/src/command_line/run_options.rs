@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
+use rusteron_core::program::Failure;
 use rusteron_core::scan;
-
-use super::failure::Failure;
 
 /// The longest message that Aeron takes in any term length.
 const MAX_MESSAGE_LENGTH: usize = 16 << 20;

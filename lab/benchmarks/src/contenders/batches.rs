@@ -17,7 +17,7 @@ pub fn publish<P: Publisher, I: IdleStrategy>(
     publication: &mut P,
     message: &[u8],
     idle: &mut I,
-    run: &Run<'_>,
+    run: &Run,
 ) -> Result<u64, OfferError> {
     let batch = [message; BATCH_LENGTH];
     let batches = publisher::burst_length(message.len()).div_ceil(BATCH_LENGTH);

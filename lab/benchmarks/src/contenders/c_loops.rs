@@ -73,7 +73,7 @@ pub fn publish_exclusively(
     publication: &mut ExclusivePublication,
     message: &[u8],
     plan: &Plan,
-    run: &Run<'_>,
+    run: &Run,
 ) -> Result<u64, OfferError> {
     // SAFETY: the publication is live, and `&mut` is its only user.
     let (returned, published) =
@@ -93,7 +93,7 @@ pub fn publish_concurrently(
     publication: &Publication,
     message: &[u8],
     plan: &Plan,
-    run: &Run<'_>,
+    run: &Run,
 ) -> Result<u64, OfferError> {
     // SAFETY: the publication is live, and made for concurrent use.
     let (returned, published) =
@@ -114,7 +114,7 @@ unsafe fn publish<P>(
     publication: *mut P,
     message: &[u8],
     plan: &Plan,
-    run: &Run<'_>,
+    run: &Run,
 ) -> (i64, u64) {
     let mut idle = plan.idle.new_strategy();
     let (idle_function, idle_clientd) = idle_of(&mut idle);
@@ -142,7 +142,7 @@ unsafe fn publish<P>(
 ///
 /// # Errors
 /// If the subscription was closed.
-pub fn receive(subscription: Subscription, plan: &Plan, run: &Run<'_>) -> Result<u64, PollError> {
+pub fn receive(subscription: Subscription, plan: &Plan, run: &Run) -> Result<u64, PollError> {
     let mut idle = plan.idle.new_strategy();
     let (idle_function, idle_clientd) = idle_of(&mut idle);
     let mut bytes = 0;

@@ -5,10 +5,10 @@ use std::time::Duration;
 use clap::ValueEnum;
 use hdrhistogram::Histogram;
 use rusteron_client::{ExclusivePublication, Subscription};
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
 
 use crate::command_line::choice::{Transport, display_in_words};
-use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
 use crate::contenders::c_functions::{CPublication, CSubscription};
 use crate::contenders::ping_pong::{self, End, Pace, Plan};
 use crate::measuring::connection::{Connection, free_endpoints};
@@ -48,7 +48,7 @@ pub fn ends(
     connection: &Connection,
     transport: Transport,
     stream_id: i32,
-    interrupt: &Interrupt,
+    interrupt: &ShutdownSignal,
 ) -> Result<(RustEnd, RustEnd), Failure> {
     let [pings, pongs] = channels(transport)?;
     let aeron = connection.aeron();
@@ -78,7 +78,7 @@ pub fn measure(
     plan: &Plan,
     stream_id: i32,
     (connection, java): (&Connection, Option<&Java>),
-    interrupt: &Interrupt,
+    interrupt: &ShutdownSignal,
 ) -> Result<Histogram<u64>, Failure> {
     if pair == Pair::Java {
         let java = java.ok_or(Failure::Interrupted)?;
@@ -102,7 +102,7 @@ fn measure_java(
     [pings, pongs]: &[String; 2],
     plan: &Plan,
     stream_id: i32,
-    interrupt: &Interrupt,
+    interrupt: &ShutdownSignal,
 ) -> Result<Histogram<u64>, Failure> {
     let interval = match plan.pace {
         Pace::Closed => Duration::ZERO,

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use rusteron_client::{IdleStrategy, IdleStrategyKind, OfferError, PollError};
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
 use rusteron_core::scan;
+use rusteron_test_support::programs::Process;
 
-use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
 use crate::measuring::message_path::{Publish, Receive};
 use crate::processes::java;
-use crate::processes::program::Program;
 
 /// The longest latency that is told apart, in nanoseconds: a minute.
 const LONGEST: u64 = 60_000_000_000;
@@ -64,8 +64,8 @@ pub fn histogram() -> Result<Histogram<u64>, Failure> {
 /// # Errors
 /// [`Failure::Run`] if the process ends, or prints anything else; [`Failure::Interrupted`].
 pub fn read_histogram(
-    program: &mut Program,
-    interrupt: &Interrupt,
+    program: &mut Process,
+    interrupt: &ShutdownSignal,
 ) -> Result<(Histogram<u64>, String), Failure> {
     let mut histogram = histogram()?;
     while let Some(line) = program.line(interrupt)? {
@@ -102,7 +102,7 @@ pub fn measure<P: Publish, S: Receive>(
     near: &mut End<P, S>,
     far: &mut End<P, S>,
     plan: &Plan,
-    interrupt: &Interrupt,
+    interrupt: &ShutdownSignal,
 ) -> Result<Histogram<u64>, Failure> {
     let running = AtomicBool::new(true);
     thread::scope(|scope| {
@@ -176,7 +176,7 @@ pub fn ping<P: Publish, S: Receive>(
     end: &mut End<P, S>,
     plan: &Plan,
     running: &AtomicBool,
-    interrupt: &Interrupt,
+    interrupt: &ShutdownSignal,
 ) -> Result<Histogram<u64>, Failure> {
     let mut pinger = Pinger {
         message: vec![0; plan.message_length.max(MIN_MESSAGE_LENGTH)],
@@ -252,7 +252,7 @@ impl Pinger {
         let mut idle = watch.plan.idle.new_strategy();
         let until = self.measure_from.saturating_add(nanos(watch.plan.measure));
         loop {
-            if watch.interrupt.is_requested() {
+            if watch.interrupt.is_signalled() {
                 return Err(Failure::Interrupted);
             }
             let now = self.now();
@@ -305,7 +305,7 @@ fn retry(error: OfferError) -> Result<bool, Failure> {
 struct Watch<'a> {
     plan: &'a Plan,
     running: &'a AtomicBool,
-    interrupt: &'a Interrupt,
+    interrupt: &'a ShutdownSignal,
     /// Iterations without work.
     iterations: u32,
     /// When they began, roughly.
@@ -341,7 +341,7 @@ impl Watch<'_> {
 
     #[cold]
     fn look(&mut self, is_nothing_due: bool) -> Result<(), Failure> {
-        if self.interrupt.is_requested() {
+        if self.interrupt.is_signalled() {
             return Err(Failure::Interrupted);
         }
         if !self.running.load(Ordering::Relaxed) {
@@ -414,7 +414,7 @@ mod tests {
     fn every_round_trip_is_counted() {
         let (mut near, mut far) = ends();
         let histogram =
-            measure(&mut near, &mut far, &PLAN, &Interrupt::default()).expect("latencies");
+            measure(&mut near, &mut far, &PLAN, &ShutdownSignal::new()).expect("latencies");
         assert!(!histogram.is_empty());
         assert!(histogram.min() > 0);
     }
@@ -424,7 +424,7 @@ mod tests {
         let (mut near, mut far) = ends();
         let plan = Plan { pace: Pace::Fixed(Duration::from_millis(1)), ..PLAN };
         let histogram =
-            measure(&mut near, &mut far, &plan, &Interrupt::default()).expect("latencies");
+            measure(&mut near, &mut far, &plan, &ShutdownSignal::new()).expect("latencies");
         assert_eq!(histogram.len(), 20);
     }
 
@@ -450,7 +450,7 @@ mod tests {
         let histogram = thread::scope(|scope| {
             let stop = Stop(&running);
             scope.spawn(|| pong(&mut far, &mut Yielding, &running));
-            let histogram = ping(&mut near, &plan, &running, &Interrupt::default());
+            let histogram = ping(&mut near, &plan, &running, &ShutdownSignal::new());
             drop(stop);
             histogram
         })
@@ -471,7 +471,7 @@ mod tests {
             ..PLAN
         };
         let histogram =
-            measure(&mut near, &mut far, &plan, &Interrupt::default()).expect("latencies");
+            measure(&mut near, &mut far, &plan, &ShutdownSignal::new()).expect("latencies");
         assert_eq!(histogram.len(), 5);
     }
 
@@ -480,7 +480,7 @@ mod tests {
         let (mut near, _far) = ends();
         let plan = Plan { timeout: Duration::from_millis(1), ..PLAN };
         let running = AtomicBool::new(true);
-        let failure = ping(&mut near, &plan, &running, &Interrupt::default());
+        let failure = ping(&mut near, &plan, &running, &ShutdownSignal::new());
         assert_eq!(
             failure.map(|_| ()),
             Err(Failure::Run("ping: nothing has come back for 1ms".to_owned()))
@@ -490,8 +490,8 @@ mod tests {
     #[test]
     fn an_interrupt_ends_it() {
         let (mut near, mut far) = ends();
-        let interrupt = Interrupt::default();
-        interrupt.request();
+        let interrupt = ShutdownSignal::new();
+        interrupt.signal();
         let plan = Plan { measure: Duration::from_secs(3600), ..PLAN };
         assert!(measure(&mut near, &mut far, &plan, &interrupt).is_ok());
     }
@@ -501,7 +501,7 @@ mod tests {
         let (mut near, far) = ends();
         let (_, mut elsewhere) = ends();
         drop(far);
-        let failure = measure(&mut near, &mut elsewhere, &PLAN, &Interrupt::default());
+        let failure = measure(&mut near, &mut elsewhere, &PLAN, &ShutdownSignal::new());
         assert!(failure.is_err());
     }
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use rusteron_client::{ExclusivePublication, OfferError, PollError, Publication, Subscription};
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
 
 use crate::command_line::choice::display_in_words;
-use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
 use crate::contenders::batches::{self, Batches};
 use crate::contenders::c_functions::{CConcurrentPublication, CPublication, CSubscription};
 use crate::contenders::c_loops;
@@ -62,7 +62,7 @@ impl Publishers {
 }
 
 /// The loop of a publisher, for a thread of its own.
-type Publisher<'a> = Box<dyn FnOnce(&Run<'_>) -> Result<u64, OfferError> + Send + 'a>;
+type Publisher<'a> = Box<dyn FnOnce(&Run) -> Result<u64, OfferError> + Send + 'a>;
 
 /// The programs that runs are made with.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ pub struct Bench<'a> {
     /// Java, if it is there and wanted.
     pub java: Option<&'a Java>,
     /// Ends a run early.
-    pub interrupt: &'a Interrupt,
+    pub interrupt: &'a ShutdownSignal,
 }
 
 impl Bench<'_> {
@@ -124,7 +124,7 @@ impl Bench<'_> {
         is_fragmented: bool,
         plan: &Plan,
     ) -> Result<f64, Failure> {
-        let receive = |run: &Run<'_>| receive(way, subscription, is_fragmented, plan, run);
+        let receive = |run: &Run| receive(way, subscription, is_fragmented, plan, run);
         let measured =
             measurement::measure_loops(publishers, receive, plan, self.interrupt, |_, _| Ok(()))?;
         Ok(measurement::median_rate(&measured.slices))
@@ -260,7 +260,7 @@ fn receive(
     mut subscription: Subscription,
     is_fragmented: bool,
     plan: &Plan,
-    run: &Run<'_>,
+    run: &Run,
 ) -> Result<u64, PollError> {
     let (expectation, mut idle) = (plan.expectation(), plan.idle.new_strategy());
     match way {

@@ -9,9 +9,8 @@ use rusteron_archive::{
     ReplicationParams,
 };
 use rusteron_client::{ChannelUri, ExclusivePublication, Subscription};
-
-use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
 
 /// How long an archive may take to answer, and to go on.
 pub const DEADLINE: Duration = Duration::from_secs(60);
@@ -28,7 +27,7 @@ pub struct ArchiveClient<'a> {
     /// The session.
     pub archive: &'a Archive,
     /// Ends loops early.
-    pub interrupt: &'a Interrupt,
+    pub interrupt: &'a ShutdownSignal,
     /// How many fragments a poll receives at the most.
     pub fragment_limit: usize,
 }
@@ -263,7 +262,7 @@ impl ArchiveClient<'_> {
                 return Err(Failure::Run("the replication does not end".to_owned()));
             }
             // Each question is work for the archive.
-            if self.interrupt.wait_until(Instant::now() + Duration::from_millis(1), || false) {
+            if self.interrupt.wait_timeout(Duration::from_millis(1)) {
                 return Err(Failure::Interrupted);
             }
         }
@@ -273,7 +272,7 @@ impl ArchiveClient<'_> {
         if self.archive.aeron().is_closed() {
             return Err(Failure::Run("the client was closed".to_owned()));
         }
-        if self.interrupt.is_requested() {
+        if self.interrupt.is_signalled() {
             return Err(Failure::Interrupted);
         }
         thread::yield_now();

@@ -7,11 +7,11 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, Context, Error, ExclusivePublication, Publication, Subscription};
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
 use rusteron_core::scan;
 use rusteron_media_driver::{DriverContext, MediaDriver};
-
-use crate::command_line::failure::{self, Failure};
-use crate::command_line::interrupt::Interrupt;
+use rusteron_test_support::programs;
 
 /// How much longer than the client itself a program waits for signs of life, so that the client's
 /// own words for it come first.
@@ -81,7 +81,7 @@ impl Connection {
         &self,
         channel: &str,
         stream_id: i32,
-        interrupt: &Interrupt,
+        interrupt: &ShutdownSignal,
     ) -> Result<Stream, Failure> {
         self.open_to(self, channel, stream_id, interrupt)
     }
@@ -95,7 +95,7 @@ impl Connection {
         receiver: &Self,
         channel: &str,
         stream_id: i32,
-        interrupt: &Interrupt,
+        interrupt: &ShutdownSignal,
     ) -> Result<Stream, Failure> {
         let publication = self
             .aeron
@@ -116,7 +116,7 @@ impl Connection {
         &self,
         channel: &str,
         stream_id: i32,
-        interrupt: &Interrupt,
+        interrupt: &ShutdownSignal,
     ) -> Result<Stream<Publication>, Failure> {
         let publication = self
             .aeron
@@ -152,7 +152,7 @@ impl Connection {
         &self,
         channel: &str,
         stream_id: i32,
-        interrupt: &Interrupt,
+        interrupt: &ShutdownSignal,
         is_connected: impl Fn() -> bool,
     ) -> Result<(), Failure> {
         const PAUSE: Duration = Duration::from_millis(1);
@@ -168,7 +168,7 @@ impl Connection {
                     scan::format_duration(self.timeout()),
                 )));
             }
-            if interrupt.wait_until(Instant::now() + PAUSE, || false) {
+            if interrupt.wait_timeout(PAUSE) {
                 break;
             }
         }
@@ -188,7 +188,7 @@ impl Connection {
     /// Prints the error that the client has reported although nothing has failed.
     pub fn warn(&self) {
         for error in self.background.try_iter() {
-            failure::warn(error);
+            programs::warn(error);
         }
     }
 }

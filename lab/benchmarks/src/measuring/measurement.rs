@@ -5,10 +5,10 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use rusteron_client::{IdleStrategyKind, OfferError, PollError};
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
 use rusteron_core::scan;
 
-use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
 use crate::measuring::message_path::{Poll, Publish};
 use crate::measuring::publisher;
 use crate::measuring::run::Run;
@@ -101,14 +101,13 @@ pub fn measure<P: Publish, S: Poll>(
     publication: &mut P,
     subscription: &mut S,
     plan: &Plan,
-    interrupt: &Interrupt,
+    interrupt: &ShutdownSignal,
     observe: impl FnMut(Phase, &Slice) -> Result<(), Failure>,
 ) -> Result<Measurement, Failure> {
     let message = plan.message();
-    let publish = |run: &Run<'_>| {
-        publisher::publish(publication, &message, &mut plan.idle.new_strategy(), run)
-    };
-    let receive = |run: &Run<'_>| {
+    let publish =
+        |run: &Run| publisher::publish(publication, &message, &mut plan.idle.new_strategy(), run);
+    let receive = |run: &Run| {
         let mut idle = plan.idle.new_strategy();
         subscriber::receive(subscription, plan.expectation(), &mut idle, run)
     };
@@ -123,14 +122,14 @@ pub fn measure_loops<P, S>(
     publishers: Vec<P>,
     subscriber: S,
     plan: &Plan,
-    interrupt: &Interrupt,
+    interrupt: &ShutdownSignal,
     observe: impl FnMut(Phase, &Slice) -> Result<(), Failure>,
 ) -> Result<Measurement, Failure>
 where
-    P: FnOnce(&Run<'_>) -> Result<u64, OfferError> + Send,
-    S: FnOnce(&Run<'_>) -> Result<u64, PollError> + Send,
+    P: FnOnce(&Run) -> Result<u64, OfferError> + Send,
+    S: FnOnce(&Run) -> Result<u64, PollError> + Send,
 {
-    let run = Run::new(interrupt, publishers.len());
+    let run = Run::new(publishers.len());
     // The threads' loops borrow the run, and own what they run.
     let shared = &run;
     let (slices, published, received) = thread::scope(|scope| {
@@ -212,9 +211,9 @@ fn join<T, E: fmt::Display>(
 
 /// Reads the subscriber's counter at regular times.
 struct Sampler<'a, F> {
-    run: &'a Run<'a>,
+    run: &'a Run,
     plan: &'a Plan,
-    interrupt: &'a Interrupt,
+    interrupt: &'a ShutdownSignal,
     observe: F,
     /// The time of the last sample.
     taken: Instant,
@@ -226,7 +225,7 @@ struct Sampler<'a, F> {
 }
 
 impl<'a, F: FnMut(Phase, &Slice) -> Result<(), Failure>> Sampler<'a, F> {
-    fn new(run: &'a Run<'a>, plan: &'a Plan, interrupt: &'a Interrupt, observe: F) -> Self {
+    fn new(run: &'a Run, plan: &'a Plan, interrupt: &'a ShutdownSignal, observe: F) -> Self {
         let taken = Instant::now();
         Self { run, plan, interrupt, observe, taken, bytes: 0, silence: Duration::ZERO }
     }
@@ -252,8 +251,9 @@ impl<'a, F: FnMut(Phase, &Slice) -> Result<(), Failure>> Sampler<'a, F> {
             // Later than planned, if the process was suspended: missed slices are not made up for.
             tick = tick.max(self.taken + self.plan.interval / 2);
             let deadline = end.min(tick);
-            let is_last =
-                self.interrupt.wait_until(deadline, || !self.run.is_running()) || deadline == end;
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            let is_interrupted = self.interrupt.wait_timeout(remaining);
+            let is_last = is_interrupted || !self.run.is_running() || deadline == end;
             let slice = self.take();
             if slice.elapsed >= self.plan.interval / 2 || (is_last && slices.is_empty()) {
                 (self.observe)(phase, &slice)?;
@@ -267,7 +267,7 @@ impl<'a, F: FnMut(Phase, &Slice) -> Result<(), Failure>> Sampler<'a, F> {
     }
 
     fn is_ended(&self) -> bool {
-        self.interrupt.is_requested() || !self.run.is_running()
+        self.interrupt.is_signalled() || !self.run.is_running()
     }
 
     fn take(&mut self) -> Slice {
@@ -386,7 +386,7 @@ mod tests {
         let (mut sender, mut receiver) = pipe();
         let mut phases = Vec::new();
         let measurement =
-            measure(&mut sender, &mut receiver, &PLAN, &Interrupt::default(), |phase, _| {
+            measure(&mut sender, &mut receiver, &PLAN, &ShutdownSignal::new(), |phase, _| {
                 phases.push(phase);
                 Ok(())
             })
@@ -407,12 +407,11 @@ mod tests {
         let message = PLAN.message();
         let publishers = senders
             .iter_mut()
-            .map(|sender| |run: &Run<'_>| publisher::publish(*sender, &message, &mut Yielding, run))
+            .map(|sender| |run: &Run| publisher::publish(*sender, &message, &mut Yielding, run))
             .collect();
-        let receive = |run: &Run<'_>| {
-            subscriber::receive(&mut receiver, PLAN.expectation(), &mut Yielding, run)
-        };
-        let interrupt = Interrupt::default();
+        let receive =
+            |run: &Run| subscriber::receive(&mut receiver, PLAN.expectation(), &mut Yielding, run);
+        let interrupt = ShutdownSignal::new();
         let measurement = measure_loops(publishers, receive, &PLAN, &interrupt, |_, _| Ok(()))
             .expect("a measurement");
         assert!(measurement.published > 0);
@@ -422,11 +421,11 @@ mod tests {
     #[test]
     fn an_interrupt_ends_an_endless_plan() {
         let (mut sender, mut receiver) = pipe();
-        let interrupt = Interrupt::default();
+        let interrupt = ShutdownSignal::new();
         let plan = Plan { measured: Duration::from_secs(3600), ..PLAN };
         let measurement = measure(&mut sender, &mut receiver, &plan, &interrupt, |phase, slice| {
             if phase == Phase::Measured && slice.messages > 0 {
-                interrupt.request();
+                interrupt.signal();
             }
             Ok(())
         })
@@ -437,8 +436,8 @@ mod tests {
     #[test]
     fn interrupted_warm_up_has_no_slices() {
         let (mut sender, mut receiver) = pipe();
-        let interrupt = Interrupt::default();
-        interrupt.request();
+        let interrupt = ShutdownSignal::new();
+        interrupt.signal();
         let measurement = measure(&mut sender, &mut receiver, &PLAN, &interrupt, |_, _| Ok(()))
             .expect("a measurement");
         assert!(measurement.slices.is_empty());
@@ -448,7 +447,7 @@ mod tests {
     fn a_stream_that_closes_ends_the_run() {
         let (mut sender, _) = pipe();
         let plan = Plan { measured: Duration::from_secs(3600), ..PLAN };
-        let interrupt = Interrupt::default();
+        let interrupt = ShutdownSignal::new();
         let failure = measure(&mut sender, &mut Hole, &plan, &interrupt, |_, _| Ok(()));
         assert_eq!(
             failure.map(|_| ()),
@@ -477,7 +476,7 @@ mod tests {
             timeout: Duration::from_millis(30),
             ..PLAN
         };
-        let failure = measure(&mut Hole, &mut Hole, &plan, &Interrupt::default(), |_, _| Ok(()));
+        let failure = measure(&mut Hole, &mut Hole, &plan, &ShutdownSignal::new(), |_, _| Ok(()));
         let failure = failure.map(|_| ()).expect_err("silence");
         assert!(failure.to_string().starts_with("no message has arrived for"), "{failure}");
     }
@@ -487,7 +486,7 @@ mod tests {
         let (mut sender, mut receiver) = pipe();
         let plan = Plan { measured: Duration::from_secs(3600), ..PLAN };
         let full = Failure::Run("full".to_owned());
-        let failure = measure(&mut sender, &mut receiver, &plan, &Interrupt::default(), |_, _| {
+        let failure = measure(&mut sender, &mut receiver, &plan, &ShutdownSignal::new(), |_, _| {
             Err(full.clone())
         });
         assert_eq!(failure.map(|_| ()), Err(full));

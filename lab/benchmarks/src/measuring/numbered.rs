@@ -5,8 +5,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusteron_client::{ExclusivePublication, Header, OfferError, PollError, Subscription};
+use rusteron_core::program::Failure;
 
-use crate::command_line::failure::Failure;
 use crate::measuring::message_path::{Poll, Publish};
 use crate::measuring::run::CacheLine;
 

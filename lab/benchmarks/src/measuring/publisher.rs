@@ -25,7 +25,7 @@ pub fn publish<P: Publish, I: IdleStrategy>(
     publication: &mut P,
     message: &[u8],
     idle: &mut I,
-    run: &Run<'_>,
+    run: &Run,
 ) -> Result<u64, OfferError> {
     let burst_length = burst_length(message.len());
     let mut messages = 0;
@@ -78,7 +78,6 @@ mod tests {
     use rusteron_client::{CloseCause, NoOp};
 
     use super::*;
-    use crate::command_line::interrupt::Interrupt;
 
     /// Answers each offer with the result of a function of the offer's number.
     struct Scripted<F>(u64, F);
@@ -92,8 +91,7 @@ mod tests {
 
     #[test]
     fn refused_offers_are_repeated() {
-        let interrupt = Interrupt::default();
-        let run = Run::new(&interrupt, 1);
+        let run = Run::new(1);
         let mut publication = Scripted(0, |offer| match offer {
             1 => Err(OfferError::NotConnected),
             2 => Err(OfferError::BackPressured),
@@ -121,8 +119,7 @@ mod tests {
             }
         }
 
-        let interrupt = Interrupt::default();
-        let run = Run::new(&interrupt, 1);
+        let run = Run::new(1);
         let mut publication = Scripted(0, |offer| match offer {
             1 | 2 | 4 => Err(OfferError::BackPressured),
             7 => {
@@ -139,18 +136,16 @@ mod tests {
 
     #[test]
     fn what_does_not_pass_ends_the_loop() {
-        let interrupt = Interrupt::default();
         for error in [OfferError::Closed(CloseCause::Handle), OfferError::MaxPositionExceeded] {
             let mut publication = Scripted(0, |offer| if offer < 9 { Ok(()) } else { Err(error) });
-            let published = publish(&mut publication, b"m", &mut NoOp, &Run::new(&interrupt, 1));
+            let published = publish(&mut publication, b"m", &mut NoOp, &Run::new(1));
             assert_eq!(published, Err(error));
         }
     }
 
     #[test]
     fn a_stop_is_noticed_without_back_pressure() {
-        let interrupt = Interrupt::default();
-        let run = Run::new(&interrupt, 1);
+        let run = Run::new(1);
         let message = vec![0; BURST_BYTES / 4];
         let mut publication = Scripted(0, |_| {
             run.stop();

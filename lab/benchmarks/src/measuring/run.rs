@@ -4,18 +4,15 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::command_line::interrupt::Interrupt;
-
 /// One measurement in progress: shared by publishers, subscriber and the thread that samples.
 #[derive(Debug)]
-pub struct Run<'a> {
+pub struct Run {
     /// Changes once, so that reading it costs nothing.
     running: CacheLine<AtomicBool>,
     /// Written by the subscriber for each poll, read once for each sample.
     received_bytes: CacheLine<AtomicU64>,
     /// Changed once by each publisher, and read after the stop only.
     publishers: Mutex<Publishers>,
-    interrupt: &'a Interrupt,
 }
 
 /// A value with the cache lines around it to itself. So a write to the value slows no thread that
@@ -54,9 +51,9 @@ pub enum Remainder {
     Abandoned,
 }
 
-impl<'a> Run<'a> {
-    /// A run with a number of publishers. The thread that samples it sleeps on `interrupt`.
-    pub fn new(interrupt: &'a Interrupt, publishers: usize) -> Self {
+impl Run {
+    /// A run with a number of publishers.
+    pub fn new(publishers: usize) -> Self {
         Self {
             running: CacheLine(AtomicBool::new(true)),
             received_bytes: CacheLine::default(),
@@ -65,7 +62,6 @@ impl<'a> Run<'a> {
                 messages: 0,
                 is_abandoned: false,
             }),
-            interrupt,
         }
     }
 
@@ -85,7 +81,6 @@ impl<'a> Run<'a> {
     /// their way.
     pub fn stop(&self) {
         self.running.store(false, Ordering::Relaxed);
-        self.interrupt.wake();
     }
 
     /// Ends the run without waiting for the messages that are on their way.
@@ -144,7 +139,7 @@ impl<'a> Run<'a> {
 /// Abandons a run when dropped, unless told that all is well.
 #[derive(Debug)]
 pub struct Guard<'a> {
-    run: &'a Run<'a>,
+    run: &'a Run,
     is_orderly: bool,
 }
 
@@ -169,8 +164,7 @@ mod tests {
 
     #[test]
     fn threads_write_different_cache_lines() {
-        let interrupt = Interrupt::default();
-        let run = Run::new(&interrupt, 1);
+        let run = Run::new(1);
         let running = std::ptr::from_ref(&run.running).addr();
         let received = std::ptr::from_ref(&run.received_bytes).addr();
         assert!(running.abs_diff(received) >= 128);
@@ -178,8 +172,7 @@ mod tests {
 
     #[test]
     fn armed_guard_abandons_the_run() {
-        let interrupt = Interrupt::default();
-        let run = Run::new(&interrupt, 1);
+        let run = Run::new(1);
         run.guard().disarm();
         assert!(run.is_running());
         assert_eq!(run.remainder(), Remainder::Unknown);
@@ -190,8 +183,7 @@ mod tests {
 
     #[test]
     fn published_messages_are_awaited() {
-        let interrupt = Interrupt::default();
-        let run = Run::new(&interrupt, 1);
+        let run = Run::new(1);
         run.add_published(3);
         run.abandon();
         assert_eq!(run.remainder(), Remainder::Messages(3));
@@ -199,8 +191,7 @@ mod tests {
 
     #[test]
     fn every_publisher_is_waited_for() {
-        let interrupt = Interrupt::default();
-        let run = Run::new(&interrupt, 2);
+        let run = Run::new(2);
         run.add_published(3);
         assert_eq!(run.remainder(), Remainder::Unknown);
         run.add_published(4);

@@ -26,7 +26,7 @@ pub fn receive<S: Poll, I: IdleStrategy>(
     subscription: &mut S,
     expectation: Expectation,
     idle: &mut I,
-    run: &Run<'_>,
+    run: &Run,
 ) -> Result<u64, PollError> {
     go_on_receiving(subscription, 0, expectation, idle, run)
 }
@@ -40,7 +40,7 @@ pub fn go_on_receiving<S: Poll, I: IdleStrategy>(
     mut bytes: u64,
     expectation: Expectation,
     idle: &mut I,
-    run: &Run<'_>,
+    run: &Run,
 ) -> Result<u64, PollError> {
     let mut drain = None;
     loop {
@@ -75,7 +75,7 @@ impl Drain {
 
     /// Returns whether there is nothing more to wait for. If messages are missing, the caller will see it.
     #[cold]
-    fn is_finished(&mut self, bytes: u64, expectation: &Expectation, run: &Run<'_>) -> bool {
+    fn is_finished(&mut self, bytes: u64, expectation: &Expectation, run: &Run) -> bool {
         if bytes != self.bytes {
             self.bytes = bytes;
             self.last_arrival = Instant::now();
@@ -94,7 +94,6 @@ mod tests {
     use rusteron_client::{CloseCause, NoOp};
 
     use super::*;
-    use crate::command_line::interrupt::Interrupt;
 
     /// Receives the result of a function of the poll's number, in messages of 32 bytes.
     struct Scripted<F>(u64, F);
@@ -113,8 +112,7 @@ mod tests {
 
     #[test]
     fn what_is_on_its_way_at_the_stop_is_received() {
-        let interrupt = Interrupt::default();
-        let run = Run::new(&interrupt, 1);
+        let run = Run::new(1);
         let mut subscription = Scripted(0, |poll| {
             Ok(match poll {
                 1 => 10,
@@ -139,8 +137,7 @@ mod tests {
 
     #[test]
     fn what_does_not_arrive_is_given_up() {
-        let interrupt = Interrupt::default();
-        let run = Run::new(&interrupt, 1);
+        let run = Run::new(1);
         run.add_published(1);
         run.stop();
         let expectation = Expectation { timeout: Duration::from_millis(1), ..EXPECTATION };
@@ -150,8 +147,7 @@ mod tests {
 
     #[test]
     fn an_abandoned_run_is_not_waited_for() {
-        let interrupt = Interrupt::default();
-        let run = Run::new(&interrupt, 1);
+        let run = Run::new(1);
         run.abandon();
         let mut subscription = Scripted(0, |_| unreachable!("nothing to wait for"));
         assert!(receive(&mut subscription, EXPECTATION, &mut NoOp, &run).is_ok());
@@ -159,13 +155,12 @@ mod tests {
 
     #[test]
     fn a_closed_subscription_ends_the_loop() {
-        let interrupt = Interrupt::default();
         let mut subscription =
             Scripted(
                 0,
                 |poll| if poll < 5 { Ok(1) } else { Err(PollError::Closed(CloseCause::Handle)) },
             );
-        let received = receive(&mut subscription, EXPECTATION, &mut NoOp, &Run::new(&interrupt, 1));
+        let received = receive(&mut subscription, EXPECTATION, &mut NoOp, &Run::new(1));
         assert!(matches!(received, Err(PollError::Closed(_))));
     }
 }

@@ -9,7 +9,7 @@ use std::process::{self, Command};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::command_line::failure::Failure;
+use rusteron_core::program::Failure;
 
 /// The tree that rusteron-sys compiles.
 const TREE: &str = env!("RUSTERON_AERON_SOURCE");

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use rusteron_archive::{Archive, ArchiveContext};
 use rusteron_client::{Aeron, CncFile};
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
+use rusteron_test_support::programs::Process;
 use tempfile::TempDir;
 
-use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
 use crate::measuring::archive_streams::DEADLINE;
 use crate::processes::driver_process::remove_driver_variables;
 use crate::processes::java::Java;
-use crate::processes::program::Program;
 
 /// The program that an archive is.
 #[derive(Debug, Clone, Copy)]
@@ -26,13 +26,13 @@ pub enum ArchiveProgram<'a> {
 }
 
 impl ArchiveProgram<'_> {
-    fn start(self, options: &[String]) -> Result<Program, Failure> {
+    fn start(self, options: &[String]) -> Result<Process, Failure> {
         match self {
             Self::Rust(path) => {
                 let mut command = Command::new(path);
                 remove_driver_variables(&mut command);
                 command.args(options);
-                Program::start("archiving_media_driver".to_owned(), command, DEADLINE)
+                Process::start("archiving_media_driver".to_owned(), command, DEADLINE)
             }
             Self::Java(java) => {
                 java.start("io.aeron.archive.ArchivingMediaDriver", options, &[], DEADLINE)
@@ -45,7 +45,7 @@ impl ArchiveProgram<'_> {
 #[derive(Debug)]
 pub struct ArchiveProcess {
     // Dropped in this order.
-    program: Program,
+    program: Process,
     _archive_dir: TempDir,
     driver_dir: TempDir,
 }
@@ -60,7 +60,7 @@ impl ArchiveProcess {
         program: ArchiveProgram<'_>,
         dir: &Path,
         options: &[String],
-        interrupt: &Interrupt,
+        interrupt: &ShutdownSignal,
     ) -> Result<(Self, Archive), Failure> {
         let create = |dir: &Path| {
             tempfile::Builder::new().prefix("rusteron-recording-").tempdir_in(dir).map_err(
@@ -92,7 +92,7 @@ impl ArchiveProcess {
         Ok((process, archive))
     }
 
-    fn connect(&mut self, interrupt: &Interrupt) -> Result<Archive, Failure> {
+    fn connect(&mut self, interrupt: &ShutdownSignal) -> Result<Archive, Failure> {
         let deadline = Instant::now() + DEADLINE;
         loop {
             // A client would sleep until the driver's file is there.
@@ -104,7 +104,7 @@ impl ArchiveProcess {
                 Err(error) => error.into(),
             };
             self.program.check()?;
-            if interrupt.is_requested() {
+            if interrupt.is_signalled() {
                 return Err(Failure::Interrupted);
             }
             if Instant::now() >= deadline {

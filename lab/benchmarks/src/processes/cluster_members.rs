@@ -4,15 +4,15 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use rusteron_core::program::Failure;
+use rusteron_test_support::programs::Process;
 use tempfile::TempDir;
 
-use crate::command_line::failure::Failure;
 use crate::measuring::connection::free_endpoints;
 use crate::processes::cluster_node::{member_dir, member_options, start_service};
 use crate::processes::driver_process::remove_driver_variables;
 use crate::processes::java::Java;
 use crate::processes::process_usage;
-use crate::processes::program::Program;
 
 /// How long a process may be silent.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -42,7 +42,7 @@ pub struct ClusterMembers {
 #[derive(Debug)]
 struct MemberProcesses {
     // Dropped in this order.
-    programs: Vec<Program>,
+    programs: Vec<Process>,
     _dir: TempDir,
 }
 
@@ -118,7 +118,7 @@ impl ClusterMembers {
     /// # Errors
     /// [`Failure::Run`] with the standard error of one that does not.
     pub fn check(&mut self) -> Result<(), Failure> {
-        self.members.iter_mut().flat_map(|it| &mut it.programs).try_for_each(Program::check)
+        self.members.iter_mut().flat_map(|it| &mut it.programs).try_for_each(Process::check)
     }
 }
 
@@ -141,7 +141,7 @@ impl MemberProcesses {
                 let name = "archiving_media_driver".to_owned();
                 let aeron_dir = dir.path().join("driver");
                 vec![
-                    Program::start(name, command, DEADLINE)?,
+                    Process::start(name, command, DEADLINE)?,
                     java.start("io.aeron.cluster.ConsensusModule", options, &[], DEADLINE)?,
                     start_service(IDLE, &aeron_dir, &dir.path().join("cluster"))?,
                 ]

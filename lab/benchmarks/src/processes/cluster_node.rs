@@ -6,16 +6,16 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rusteron_client::CncFile;
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
+use rusteron_test_support::programs::Process;
 
 use tempfile::TempDir;
 
 use crate::command_line::choice::Language;
-use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
 use crate::measuring::connection::free_endpoints;
 use crate::processes::cores::Cores;
 use crate::processes::java::Java;
-use crate::processes::program::Program;
 
 /// How long the member may take to start.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -30,8 +30,8 @@ const LEADS: [(i32, i64); 2] = [(201, 2), (207, 17)];
 #[derive(Debug)]
 pub struct ClusterNode {
     // Dropped in this order.
-    service: Option<Program>,
-    program: Program,
+    service: Option<Process>,
+    program: Process,
     dir: TempDir,
     ingress: String,
 }
@@ -47,7 +47,7 @@ impl ClusterNode {
         idle: &str,
         cores: Cores,
         service: Option<Language>,
-        interrupt: &Interrupt,
+        interrupt: &ShutdownSignal,
     ) -> Result<Self, Failure> {
         let embedded = if service.is_none() { "EchoService" } else { "none" };
         let mut node = cores.start_member(|| Self::launch(java, idle, embedded))?;
@@ -73,7 +73,7 @@ impl ClusterNode {
             if start.elapsed() >= DEADLINE {
                 return Err(Failure::Run("the member does not lead".to_owned()));
             }
-            if interrupt.wait_until(Instant::now() + TICK, || false) {
+            if interrupt.wait_timeout(TICK) {
                 return Err(Failure::Interrupted);
             }
         }
@@ -98,7 +98,7 @@ impl ClusterNode {
     }
 
     /// The service, if it is a process of its own.
-    pub fn service(&self) -> Option<&Program> {
+    pub fn service(&self) -> Option<&Process> {
         self.service.as_ref()
     }
 
@@ -117,7 +117,7 @@ impl ClusterNode {
     /// # Errors
     /// [`Failure::Run`] with the member's standard error.
     pub fn check(&mut self) -> Result<(), Failure> {
-        self.service.as_mut().map_or(Ok(()), Program::check)?;
+        self.service.as_mut().map_or(Ok(()), Process::check)?;
         self.program.check()
     }
 }
@@ -169,10 +169,10 @@ pub(super) fn start_service(
     idle: &str,
     aeron_dir: &Path,
     cluster_dir: &Path,
-) -> Result<Program, Failure> {
+) -> Result<Process, Failure> {
     let program = env::current_exe()
         .map_err(|error| Failure::run("cannot tell where this program is", error))?;
     let mut command = Command::new(program);
     command.args(["echo-service", idle]).args([aeron_dir, cluster_dir]);
-    Program::start("service in Rust".to_owned(), command, DEADLINE)
+    Process::start("service in Rust".to_owned(), command, DEADLINE)
 }

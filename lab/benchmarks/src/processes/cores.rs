@@ -1,8 +1,7 @@
 //! The cores that programs share.
 
 use clap::ValueEnum;
-
-use crate::command_line::failure::Failure;
+use rusteron_core::program::Failure;
 
 /// The cores of a member's process, and of all other threads.
 ///

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use rusteron_client::{CncFile, IdleStrategyKind, request_driver_termination};
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
 use rusteron_media_driver::Preset;
+use rusteron_test_support::networks::Network;
+use rusteron_test_support::programs::Process;
 
 use crate::command_line::choice::{Threading, display_in_words};
-use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
 use crate::processes::java::Java;
-use crate::processes::network_namespaces::in_namespace;
-use crate::processes::program::Program;
 
 /// How long a driver may take to start, and to end.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -162,9 +162,17 @@ pub struct Launch<'a> {
     /// `true` if the C driver passes several datagrams to Linux in one call. Java's driver never does.
     pub segmentation_offload: bool,
     /// The network namespace that the driver runs in, if not this process's own.
-    pub namespace: Option<&'a str>,
+    pub namespace: Option<&'a Network>,
     /// Distinguishes the directories of this process's drivers.
     pub number: u32,
+}
+
+/// Lets a command run in a network, if there is one.
+pub fn in_network(command: Command, network: Option<&Network>) -> Command {
+    match network {
+        Some(network) => network.within(command),
+        None => command,
+    }
 }
 
 /// Starts drivers.
@@ -188,7 +196,7 @@ impl Launcher<'_> {
     pub fn start(
         &self,
         launch: &Launch<'_>,
-        interrupt: &Interrupt,
+        interrupt: &ShutdownSignal,
     ) -> Result<DriverProcess, Failure> {
         let host = launch.host;
         let dir = DriverDir::new(launch.number);
@@ -198,7 +206,7 @@ impl Launcher<'_> {
             Host::C => self.start_c(launch, &dir)?,
             Host::Java => self.start_java(launch, &dir)?,
         };
-        while !interrupt.is_requested() {
+        while !interrupt.is_signalled() {
             // An error says that the file is not there yet, or not complete.
             let cnc = CncFile::open(&dir.0, Duration::ZERO).ok();
             if let Some(cnc) = cnc.filter(|cnc| cnc.is_active(DEADLINE)) {
@@ -215,12 +223,12 @@ impl Launcher<'_> {
             if start.elapsed() >= DEADLINE {
                 return Err(Failure::Run(format!("the {host} driver does not get ready")));
             }
-            interrupt.wait_until(Instant::now() + TICK, || false);
+            interrupt.wait_timeout(TICK);
         }
         Err(Failure::Interrupted)
     }
 
-    fn start_rust(&self, launch: &Launch<'_>, dir: &DriverDir) -> Result<Program, Failure> {
+    fn start_rust(&self, launch: &Launch<'_>, dir: &DriverDir) -> Result<Process, Failure> {
         let mut command = Command::new(self.media_driver);
         remove_driver_variables(&mut command);
         command.env("AERON_DRIVER_TERMINATION_VALIDATOR", "allow").arg("--dir").arg(&dir.0);
@@ -241,23 +249,23 @@ impl Launcher<'_> {
                 command.arg(option).arg(length.to_string());
             }
         }
-        Program::start("media_driver".to_owned(), in_namespace(command, launch.namespace), DEADLINE)
+        Process::start("media_driver".to_owned(), in_network(command, launch.namespace), DEADLINE)
     }
 
-    fn start_c(&self, launch: &Launch<'_>, dir: &DriverDir) -> Result<Program, Failure> {
+    fn start_c(&self, launch: &Launch<'_>, dir: &DriverDir) -> Result<Process, Failure> {
         let aeronmd = self.aeronmd.ok_or_else(|| Failure::Run("there is no aeronmd".to_owned()))?;
         let mut command = Command::new(aeronmd);
         remove_driver_variables(&mut command);
         command.args(self.properties(launch, dir, "allow"));
-        Program::start("aeronmd".to_owned(), in_namespace(command, launch.namespace), DEADLINE)
+        Process::start("aeronmd".to_owned(), in_network(command, launch.namespace), DEADLINE)
     }
 
-    fn start_java(&self, launch: &Launch<'_>, dir: &DriverDir) -> Result<Program, Failure> {
+    fn start_java(&self, launch: &Launch<'_>, dir: &DriverDir) -> Result<Process, Failure> {
         let java = self.java.ok_or_else(|| Failure::Run("there is no Java".to_owned()))?;
         let validator = "io.aeron.driver.DefaultAllowTerminationValidator";
         let main = "io.aeron.driver.MediaDriver";
         let command = java.command(main, &self.properties(launch, dir, validator), &[]);
-        Java::start_command(main, in_namespace(command, launch.namespace), DEADLINE)
+        Java::start_command(main, in_network(command, launch.namespace), DEADLINE)
     }
 
     /// The settings as arguments of Aeron's own drivers. Clients may end them by a validator of that name.
@@ -292,7 +300,7 @@ pub(crate) fn remove_driver_variables(command: &mut Command) {
 #[derive(Debug)]
 pub struct DriverProcess {
     // Dropped in this order.
-    program: Program,
+    program: Process,
     dir: DriverDir,
     start_up: Duration,
 }
@@ -325,7 +333,7 @@ impl DriverProcess {
     ///
     /// # Errors
     /// [`Failure::Run`] if it does not end, or not well.
-    pub fn end(self, interrupt: &Interrupt) -> Result<Duration, Failure> {
+    pub fn end(self, interrupt: &ShutdownSignal) -> Result<Duration, Failure> {
         let start = Instant::now();
         request_driver_termination(&self.dir.0, b"")?;
         self.program.finish(interrupt)?;
@@ -409,7 +417,7 @@ mod tests {
                 namespace: None,
                 number: 0,
             };
-            let failure = launcher.start(&launch, &Interrupt::default());
+            let failure = launcher.start(&launch, &ShutdownSignal::new());
             assert!(matches!(failure, Err(Failure::Run(_))), "{failure:?}");
         }
     }

@@ -5,8 +5,8 @@ use std::ops::Sub;
 use std::time::Duration;
 
 use rusteron_client::{CncFile, SystemCounter};
+use rusteron_core::program::Failure;
 
-use crate::command_line::failure::Failure;
 use crate::processes::driver_process::DriverProcess;
 use crate::processes::process_usage;
 

@@ -10,8 +10,7 @@ use rusteron_cluster::{
     Cluster, ClusteredService, Lifecycle, MessageSource, ServiceContainer, ServiceContext,
     ServiceResult, SessionMessage, SnapshotReader, SnapshotWriter,
 };
-
-use crate::command_line::failure::Failure;
+use rusteron_core::program::Failure;
 
 /// A new leader waits so long for a client's subscription, as the service in Java does.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::command_line::failure::{self, Failure};
-use crate::command_line::interrupt::Interrupt;
-use crate::processes::program::Program;
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
+use rusteron_test_support::programs::{self, Process};
 
 /// How much longer to wait for Java's signs of life than for those of our own threads. A Java machine has
 /// to start, and to compile, on what may be a busy machine.
@@ -28,7 +28,7 @@ impl Java {
     ///
     /// # Errors
     /// A text that says why there is none.
-    pub fn find(options: &[String], interrupt: &Interrupt) -> Result<Self, String> {
+    pub fn find(options: &[String], interrupt: &ShutdownSignal) -> Result<Self, String> {
         let mut java = Self { options: options.to_vec(), versions: String::new() };
         // The first start may have to wait for Maven.
         let timeout = Duration::from_secs(300);
@@ -44,10 +44,10 @@ impl Java {
     }
 
     /// Looks for Java. Standard error says why it is not there.
-    pub fn find_or_warn(options: &[String], interrupt: &Interrupt) -> Option<Self> {
+    pub fn find_or_warn(options: &[String], interrupt: &ShutdownSignal) -> Option<Self> {
         Self::find(options, interrupt)
             .inspect_err(|reason| {
-                failure::warn(format_args!("the contenders in Java are skipped: {reason}"));
+                programs::warn(format_args!("the contenders in Java are skipped: {reason}"));
             })
             .ok()
     }
@@ -69,7 +69,7 @@ impl Java {
         options: &[String],
         arguments: &[String],
         timeout: Duration,
-    ) -> Result<Program, Failure> {
+    ) -> Result<Process, Failure> {
         Self::start_command(main, self.command(main, options, arguments), timeout)
     }
 
@@ -88,8 +88,8 @@ impl Java {
         main: &str,
         command: Command,
         timeout: Duration,
-    ) -> Result<Program, Failure> {
-        Program::start(format!("{main} in Java"), command, timeout + DEADLINE)
+    ) -> Result<Process, Failure> {
+        Process::start(format!("{main} in Java"), command, timeout + DEADLINE)
     }
 }
 

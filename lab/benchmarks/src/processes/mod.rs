@@ -9,6 +9,4 @@ pub mod driver_process;
 pub mod driver_totals;
 pub mod echo_service;
 pub mod java;
-pub mod network_namespaces;
 pub mod process_usage;
-pub mod program;

@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
 
 /// How long it is between two samples, roughly.
 const SLICE: Duration = Duration::from_millis(250);
@@ -114,13 +114,15 @@ impl Usage {
         pid: u32,
         from: Instant,
         measure: Duration,
-        interrupt: &Interrupt,
+        interrupt: &ShutdownSignal,
     ) -> Result<Self, Failure> {
         let slices =
             u32::try_from(measure.as_nanos() / SLICE.as_nanos()).unwrap_or(u32::MAX).max(1);
         let mut samples = Vec::new();
         for number in 0..=slices {
-            if interrupt.wait_until(from + measure / slices * number, || false) {
+            if interrupt.wait_timeout(
+                (from + measure / slices * number).saturating_duration_since(Instant::now()),
+            ) {
                 return Err(Failure::Interrupted);
             }
             samples.push((Instant::now(), Sample::take(pid)?));

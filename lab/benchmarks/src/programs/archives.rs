@@ -8,11 +8,11 @@ use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use rusteron_archive::Archive;
 use rusteron_client::ChannelUri;
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
 
 use super::comparison::{Case, Comparison};
 use crate::command_line::choice::Language;
-use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
 use crate::command_line::run_options::{self, RunOptions, distinct};
 use crate::measuring::archive_streams::{ArchiveClient, Load, messages_in, settle};
 use crate::measuring::connection::free_endpoints;
@@ -217,7 +217,7 @@ struct Bench<'a> {
     synced_dir: &'a Path,
     program: &'a Path,
     java: Option<&'a Java>,
-    interrupt: &'a Interrupt,
+    interrupt: &'a ShutdownSignal,
 }
 
 impl Bench<'_> {

@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use clap::Args;
+use rusteron_core::program::Failure;
 
 use super::comparison::{Case, Comparison};
 use crate::command_line::choice::display_in_words;
-use crate::command_line::failure::Failure;
 use crate::command_line::run_options::RunOptions;
 
 /// Compares the time of single calls of the message path in Rust and in C, by one thread that publishes 8,000 messages

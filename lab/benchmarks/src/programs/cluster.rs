@@ -8,11 +8,11 @@ use clap::{Args, ValueEnum};
 use hdrhistogram::Histogram;
 use rusteron_client::{Aeron, IdleStrategy, IdleStrategyKind, OfferError};
 use rusteron_cluster::{ClusterClient, ClusterContext, Egress};
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
 
 use super::comparison::{Case, Comparison, percentiles};
 use crate::command_line::choice::{Language, Transport, display_in_words, idle_strategy};
-use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
 use crate::command_line::run_options::{RunOptions, distinct};
 use crate::contenders::ping_pong;
 use crate::measuring::connection::Connection;
@@ -210,7 +210,7 @@ struct Bench<'a> {
     /// The member's endpoint for clients over UDP.
     ingress_endpoints: &'a str,
     java: &'a Java,
-    interrupt: &'a Interrupt,
+    interrupt: &'a ShutdownSignal,
 }
 
 impl Bench<'_> {
@@ -260,7 +260,7 @@ impl Bench<'_> {
         let mut last_work = Duration::ZERO;
         loop {
             let now = answers.start.elapsed();
-            if self.interrupt.is_requested() {
+            if self.interrupt.is_signalled() {
                 return Err(Failure::Interrupted);
             }
             if now >= end && !answers.round_trips.is_empty() {
@@ -291,7 +291,7 @@ impl Bench<'_> {
         }
         let counted = answers.received - first.unwrap_or(0);
         let elapsed = answers.start.elapsed().saturating_sub(plan.warmup);
-        while answers.received < sent && !self.interrupt.is_requested() {
+        while answers.received < sent && !self.interrupt.is_signalled() {
             idle.idle(answers.poll(client)?);
         }
         Ok(Outcome::new(answers.round_trips, counted, elapsed))

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use rusteron_cluster::{ClusterClient, ClusterContext, Egress};
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
 use rusteron_media_driver::DriverContext;
 
 use super::comparison::{Case, Comparison};
 use crate::command_line::choice::Language;
-use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
 use crate::command_line::run_options::{self, RunOptions, distinct};
 use crate::measuring::connection::Connection;
 use crate::processes::cluster_members::{ClusterMembers, MAX_MEMBERS, Member};
@@ -85,7 +85,7 @@ impl ClusterNodesOptions {
         program: &Path,
         count: usize,
         contender: Language,
-        interrupt: &Interrupt,
+        interrupt: &ShutdownSignal,
     ) -> Result<Vec<Figure>, Failure> {
         let connection = Connection::embedded(DriverContext::new()?)?;
         let member = match contender {
@@ -132,7 +132,7 @@ struct Client<'a> {
     session: ClusterClient,
     /// The number of the last message.
     sent: u64,
-    interrupt: &'a Interrupt,
+    interrupt: &'a ShutdownSignal,
 }
 
 impl<'a> Client<'a> {
@@ -140,7 +140,7 @@ impl<'a> Client<'a> {
     fn connect(
         connection: &Connection,
         members: &ClusterMembers,
-        interrupt: &'a Interrupt,
+        interrupt: &'a ShutdownSignal,
     ) -> Result<Self, Failure> {
         let start = Instant::now();
         loop {
@@ -156,7 +156,7 @@ impl<'a> Client<'a> {
                 Err(error) if start.elapsed() > DEADLINE => {
                     return Err(Failure::run("cannot connect to the cluster", error));
                 }
-                Err(_) if interrupt.is_requested() => return Err(Failure::Interrupted),
+                Err(_) if interrupt.is_signalled() => return Err(Failure::Interrupted),
                 Err(_) => {}
             }
         }
@@ -172,7 +172,7 @@ impl<'a> Client<'a> {
                 .poll_egress(|_, _| {}, 10)
                 .map_err(|error| Failure::run("cannot poll the egress", error))?;
             let next = end.min(Instant::now() + KEEP_ALIVE_INTERVAL);
-            if self.interrupt.wait_until(next, || false) {
+            if self.interrupt.wait_timeout(next.saturating_duration_since(Instant::now())) {
                 return Err(Failure::Interrupted);
             }
         }
@@ -199,7 +199,7 @@ impl<'a> Client<'a> {
             if start.elapsed() > DEADLINE {
                 return Err(Failure::Run("the cluster does not answer".to_owned()));
             }
-            if self.interrupt.wait_until(Instant::now() + INTERVAL, || false) {
+            if self.interrupt.wait_timeout(INTERVAL) {
                 return Err(Failure::Interrupted);
             }
         }

@@ -2,16 +2,14 @@
 
 use std::env;
 use std::fmt;
-use std::fs;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::{Failure, on_interrupt};
+use rusteron_test_support::programs::ResultsFile;
 
-use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
-use crate::command_line::json_file::JsonFile;
-use crate::command_line::output::Output;
+use crate::command_line::output::print_line;
 use crate::command_line::run_options::RunOptions;
 use crate::processes::java::Java;
 use crate::reports::host;
@@ -41,8 +39,8 @@ pub struct Case<K, C> {
 pub struct Comparison {
     name: &'static str,
     options: RunOptions,
-    interrupt: Arc<Interrupt>,
-    file: JsonFile,
+    interrupt: ShutdownSignal,
+    file: ResultsFile,
     java: Option<Java>,
     measures: Vec<&'static str>,
     rows: Vec<Row>,
@@ -55,18 +53,12 @@ impl Comparison {
     /// [`Failure::Usage`] if an option cannot be used, or the file cannot be written to.
     pub fn start(name: &'static str, options: &RunOptions) -> Result<Self, Failure> {
         options.check()?;
-        let dir = &options.results;
-        let unusable = |error: &dyn fmt::Display| {
-            let reason = format!("expected a directory that can be written to: {error}");
-            Failure::usage("--results <DIR>", dir.display(), reason)
-        };
-        fs::create_dir_all(dir).map_err(|error| unusable(&error))?;
-        let file = JsonFile::open(&dir.join(format!("{name}.json")));
+        let file = ResultsFile::open(&options.results, &format!("{name}.json"))?;
         Ok(Self {
             name,
             options: options.clone(),
-            file: file.map_err(|failure| unusable(&failure))?,
-            interrupt: Interrupt::on_signals()?,
+            file,
+            interrupt: on_interrupt()?,
             java: None,
             measures: Vec::new(),
             rows: Vec::new(),
@@ -74,8 +66,8 @@ impl Comparison {
     }
 
     /// Ends a run early.
-    pub fn interrupt(&self) -> Arc<Interrupt> {
-        Arc::clone(&self.interrupt)
+    pub fn interrupt(&self) -> ShutdownSignal {
+        self.interrupt.clone()
     }
 
     /// Looks for Java if one of the contenders needs it. Without it these contenders are left out, and standard error
@@ -123,7 +115,6 @@ impl Comparison {
         mut measure: impl FnMut(&K, C) -> Result<Vec<Figure>, Failure>,
     ) -> Result<(), Failure> {
         let interrupt = self.interrupt();
-        let mut output = Output::new(&interrupt);
         for case in cases {
             self.rows.extend(case.contenders.iter().map(|contender| Row {
                 case: case.name.clone(),
@@ -139,17 +130,20 @@ impl Comparison {
                     // Ctrl-C in a terminal also ends the processes that took part, perhaps before this process knows.
                     let grace =
                         if measured.is_err() { Duration::from_secs(1) } else { Duration::ZERO };
-                    if interrupt.wait_until(Instant::now() + grace, || false) {
+                    if interrupt.wait_timeout(grace) {
                         // A run that was cut short would not be comparable with the others.
                         return Ok(());
                     }
                     let figures = measured?;
-                    output.line(format_args!(
-                        "Run {}, {}, {contender}: {}",
-                        round + 1,
-                        case.name,
-                        in_words(&figures)
-                    ))?;
+                    print_line(
+                        &interrupt,
+                        format_args!(
+                            "Run {}, {}, {contender}: {}",
+                            round + 1,
+                            case.name,
+                            in_words(&figures)
+                        ),
+                    )?;
                     self.add(&case.name, &contender.to_string(), &figures);
                 }
             }
@@ -183,6 +177,7 @@ impl Comparison {
             Some(java) => format!("{}, {}", host::versions_in_words(), java.versions()),
             None => host::versions_in_words(),
         };
+        let interrupt = self.interrupt();
         let results = Results {
             benchmark: self.name.to_owned(),
             command: command(env::args().skip(1)),
@@ -191,15 +186,13 @@ impl Comparison {
             versions,
             rows: self.rows.into_iter().filter(|row| !row.measures.is_empty()).collect(),
         };
-        let mut output = Output::new(&self.interrupt);
         if results.rows.is_empty() {
-            output.line("Nothing to compare: it ended before a run had")?;
+            print_line(&interrupt, "Nothing to compare: it ended before a run had")?;
         } else {
-            output.line(table::by_measure(&results, &self.measures, ""))?;
+            print_line(&interrupt, table::by_measure(&results, &self.measures, ""))?;
         }
-        let path = self.options.results.join(format!("{}.json", self.name));
-        self.file.write(&results.to_json())?;
-        output.line(format_args!("Results: {}", path.display()))
+        let path = self.file.write(&results.to_json())?;
+        print_line(&interrupt, format_args!("Results: {}", path.display()))
     }
 }
 

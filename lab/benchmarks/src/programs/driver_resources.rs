@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use rusteron_client::IdleStrategyKind;
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
 
 use super::comparison::{Case, Comparison};
 use crate::command_line::choice::{Transport, idle_strategy};
-use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
 use crate::command_line::run_options::{self, RunOptions, distinct};
 use crate::contenders::latency;
 use crate::contenders::ping_pong::{self, Pace};
@@ -143,7 +143,7 @@ impl ResourceOptions {
         &self,
         host: Host,
         driver: &DriverProcess,
-        interrupt: &Interrupt,
+        interrupt: &ShutdownSignal,
     ) -> Result<Vec<Figure>, Failure> {
         let RunOptions { warmup, measure, .. } = self.run;
         let pid = driver.pid();
@@ -202,7 +202,7 @@ fn watch_under<T>(
     pid: u32,
     warmup: Duration,
     measure: Duration,
-    interrupt: &Interrupt,
+    interrupt: &ShutdownSignal,
     load: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<(Usage, T), Failure> {
     let from = Instant::now() + warmup;

@@ -9,11 +9,12 @@ use ::rusteron_sys as sys;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use rusteron_client::CncFile;
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
+use rusteron_test_support::programs::Process;
 
 use super::comparison::{Case, Comparison};
 use crate::command_line::choice::Transport;
-use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
 use crate::command_line::run_options::{self, RunOptions, distinct};
 use crate::contenders::latency;
 use crate::processes::aeron_c::AeronC;
@@ -22,7 +23,6 @@ use crate::processes::driver_process::{
 };
 use crate::processes::java::Java;
 use crate::processes::process_usage;
-use crate::processes::program::Program;
 use crate::reports::results::Figure;
 
 /// Round trips over IPC for each one over UDP, which takes as many times as long. The kernel counts processor time in
@@ -279,7 +279,7 @@ impl Samples<'_> {
         transport: Transport,
         driver: &DriverProcess,
         warmup: Duration,
-        interrupt: &Interrupt,
+        interrupt: &ShutdownSignal,
     ) -> Result<Vec<Figure>, Failure> {
         let channels = latency::channels(transport)?;
         let [answering, asking] = application.programs();
@@ -308,7 +308,7 @@ impl Samples<'_> {
         name: &str,
         channels: &[String; 2],
         aeron_dir: &Path,
-    ) -> Result<Program, Failure> {
+    ) -> Result<Process, Failure> {
         let command = match application.is_java() {
             true => self.java_command(name, channels, aeron_dir)?,
             false => self.c_command(name, channels, aeron_dir)?,
@@ -318,7 +318,7 @@ impl Samples<'_> {
         // The programs in C would keep lines back until they have many.
         nice.args(["stdbuf", "-oL"]).arg(command.get_program()).args(command.get_args());
         remove_driver_variables(&mut nice);
-        Program::start(name.to_owned(), nice, DEADLINE)
+        Process::start(name.to_owned(), nice, DEADLINE)
     }
 
     fn java_command(
@@ -412,9 +412,9 @@ impl Load {
 
 /// Lets a program make its round trips, and reads the distribution that it prints.
 fn round_trips(
-    asking: &mut Program,
+    asking: &mut Process,
     pid: u32,
-    interrupt: &Interrupt,
+    interrupt: &ShutdownSignal,
 ) -> Result<Vec<Figure>, Failure> {
     let mut load = Load::start(pid)?;
     let mut driver = None;
@@ -478,23 +478,23 @@ struct Stream<'a> {
 impl Stream<'_> {
     fn measure(
         &self,
-        mut programs: [&mut Program; 2],
+        mut programs: [&mut Process; 2],
         warmup: Duration,
         measure: Duration,
-        interrupt: &Interrupt,
+        interrupt: &ShutdownSignal,
     ) -> Result<Vec<Figure>, Failure> {
         let cnc = CncFile::open(self.driver.aeron_dir(), DEADLINE)?;
         if !await_position_after(0, &cnc, &mut programs, interrupt)? {
             return Err(Failure::Interrupted);
         }
-        if interrupt.wait_until(Instant::now() + warmup, || false) {
+        if interrupt.wait_timeout(warmup) {
             return Err(Failure::Interrupted);
         }
         let lost = || Failure::Run("the stream has ended".to_owned());
         let load = Load::start(self.driver.pid())?;
         let before = position(&cnc).ok_or_else(lost)?;
         let start = Instant::now();
-        if interrupt.wait_until(start + measure, || false) {
+        if interrupt.wait_timeout(measure) {
             return Err(Failure::Interrupted);
         }
         // On a busy machine a short time may see no message.
@@ -514,8 +514,8 @@ impl Stream<'_> {
 fn await_position_after(
     reached: i64,
     cnc: &CncFile,
-    programs: &mut [&mut Program; 2],
-    interrupt: &Interrupt,
+    programs: &mut [&mut Process; 2],
+    interrupt: &ShutdownSignal,
 ) -> Result<bool, Failure> {
     let deadline = Instant::now() + DEADLINE;
     while position(cnc).is_none_or(|position| position <= reached) {
@@ -523,7 +523,7 @@ fn await_position_after(
         if Instant::now() >= deadline {
             return Err(Failure::Run("no messages arrive".to_owned()));
         }
-        if interrupt.wait_until(Instant::now() + TICK, || false) {
+        if interrupt.wait_timeout(TICK) {
             return Ok(false);
         }
     }

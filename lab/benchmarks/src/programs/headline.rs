@@ -6,13 +6,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
 use rusteron_core::scan;
+use rusteron_test_support::programs::Process;
 
 use super::comparison::{Case, Comparison};
-use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
 use crate::command_line::run_options::{self, RunOptions, distinct};
-use crate::processes::program::Program;
 use crate::reports::results::Results;
 
 /// Term lengths and idle strategies of C's contenders, of which the best counts.
@@ -114,7 +114,7 @@ fn readme(
     own: &Path,
     length: usize,
     run: &RunOptions,
-    interrupt: &Interrupt,
+    interrupt: &ShutdownSignal,
 ) -> Result<f64, Failure> {
     let mut command = Command::new(own.with_file_name("embedded_exclusive_ipc_throughput"));
     command.args(["--message-length", &length.to_string()]);
@@ -122,7 +122,7 @@ fn readme(
     // Its rate is a mean, not a median of slices, so it gets a second at least.
     let time = run.warmup + run.measure.max(Duration::from_secs(1));
     command.args(["--duration", &scan::format_duration(time)]).env_remove("AERON_DIR");
-    let mut program = Program::start("README's command".to_owned(), command, DEADLINE)?;
+    let mut program = Process::start("README's command".to_owned(), command, DEADLINE)?;
     loop {
         let line = program.line(interrupt)?.ok_or(Failure::Interrupted)?;
         if let Some(rate) = parse_rate(&line) {
@@ -144,7 +144,7 @@ fn ipc_throughput(
     length: usize,
     dir: &Path,
     run: &RunOptions,
-    interrupt: &Interrupt,
+    interrupt: &ShutdownSignal,
 ) -> Result<f64, Failure> {
     let mut command = Command::new(program);
     command.args(["ipc-throughput", "--runs", "1", "--publications", "exclusive"]);
@@ -156,7 +156,7 @@ fn ipc_throughput(
         command.args(["--java-option", option]);
     }
     command.arg("--results").arg(dir).env("RUSTERON_TERM_CLEANING", "cached");
-    let program = Program::start(arguments.join(" "), command, DEADLINE)?;
+    let program = Process::start(arguments.join(" "), command, DEADLINE)?;
     program.finish(interrupt)?;
     let results = Results::read(&dir.join("ipc-throughput.json"))?;
     let values = results.rows.first().and_then(|row| row.measures.get("msgs/s")?.summary());

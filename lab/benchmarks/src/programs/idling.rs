@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use rusteron_client::{AnyIdleStrategy, Backoff, IdleStrategyKind};
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
 use rusteron_media_driver::{DriverContext, ThreadingMode};
 
 use super::comparison::{Case, Comparison};
 use crate::command_line::choice::Transport;
-use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
 use crate::command_line::run_options::{self, RunOptions, distinct};
 use crate::contenders::latency::{self, RustEnd};
 use crate::contenders::ping_pong::{self, Pace, Plan, Stop};
@@ -150,12 +150,12 @@ fn measure(
     strategy: Strategy,
     run: &RunOptions,
     connection: &Connection,
-    interrupt: &Interrupt,
+    interrupt: &ShutdownSignal,
 ) -> Result<Vec<Figure>, Failure> {
     let (warming_up, running) = (AtomicBool::new(true), AtomicBool::new(true));
     let mut exchange = |duration: Duration| {
         let Some(interval) = Duration::from_secs(1).checked_div(rate) else {
-            interrupt.wait_until(Instant::now() + duration, || !running.load(Ordering::Relaxed));
+            interrupt.wait_timeout(duration);
             return Ok(None);
         };
         let plan = Plan {

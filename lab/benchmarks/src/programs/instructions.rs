@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
+use rusteron_test_support::programs::ResultsFile;
 
-use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
-use crate::command_line::json_file::JsonFile;
-use crate::command_line::output::Output;
+use crate::command_line::output::print_line;
 use crate::reports::host;
 use crate::reports::results::{Results, Row, Values};
 
@@ -122,10 +122,7 @@ pub fn report(options: &ReportOptions) -> Result<(), Failure> {
     let bounds = lines("--bounds <FILE>", &options.bounds, Bound::parse)?;
     let counts: BTreeMap<String, u64> =
         lines("--counts <FILE>", &options.counts, parse_count)?.into_iter().collect();
-    fs::create_dir_all(&options.results)
-        .map_err(|error| Failure::usage("--results <DIR>", options.results.display(), error))?;
-    let path = options.results.join("instructions.json");
-    let file = JsonFile::open(&path)?;
+    let file = ResultsFile::open(&options.results, "instructions.json")?;
     let per_message = |contender: &str, name: &str| {
         let count = counts.get(&format!("{contender}_{name}"))?;
         Some(*count as f64 / f64::from(options.messages))
@@ -137,14 +134,16 @@ pub fn report(options: &ReportOptions) -> Result<(), Failure> {
     };
     let rows: Vec<Counted> = bounds.into_iter().map(row).collect();
 
-    let interrupt = Interrupt::default();
-    let mut output = Output::new(&interrupt);
-    output.line(format_args!(
-        "{:<18} {:>8} {:>8} {:>8} {:>8} {:>8}",
-        "per message", "Rust", "C", "Rust/C", "bound", "of C's"
-    ))?;
+    let interrupt = ShutdownSignal::new();
+    print_line(
+        &interrupt,
+        format_args!(
+            "{:<18} {:>8} {:>8} {:>8} {:>8} {:>8}",
+            "per message", "Rust", "C", "Rust/C", "bound", "of C's"
+        ),
+    )?;
     for row in &rows {
-        output.line(row.line())?;
+        print_line(&interrupt, row.line())?;
     }
     let results = Results {
         benchmark: "instructions".to_owned(),
@@ -154,8 +153,8 @@ pub fn report(options: &ReportOptions) -> Result<(), Failure> {
         versions: format!("{}, {}", host::versions_in_words(), options.counted_by),
         rows: rows.iter().flat_map(Counted::rows).collect(),
     };
-    file.write(&results.to_json())?;
-    output.line(format_args!("Results: {}", path.display()))?;
+    let path = file.write(&results.to_json())?;
+    print_line(&interrupt, format_args!("Results: {}", path.display()))?;
     let faults: Vec<String> = rows
         .iter()
         .filter_map(|row| Some(format!("{}: {}", row.bound.name, row.fault()?)))

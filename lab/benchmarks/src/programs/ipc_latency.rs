@@ -5,11 +5,11 @@ use std::time::Duration;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use rusteron_client::IdleStrategyKind;
+use rusteron_core::program::Failure;
 use rusteron_media_driver::{DriverContext, ThreadingMode};
 
 use super::comparison::{Case, Comparison, percentiles};
 use crate::command_line::choice::{Transport, idle_strategy};
-use crate::command_line::failure::Failure;
 use crate::command_line::run_options::{RunOptions, distinct};
 use crate::contenders::latency::{self, Pair};
 use crate::contenders::ping_pong::{Pace, Plan};

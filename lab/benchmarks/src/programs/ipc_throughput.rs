@@ -5,12 +5,12 @@ use std::fmt;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use rusteron_client::IdleStrategyKind;
+use rusteron_core::program::Failure;
 use rusteron_core::scan;
 use rusteron_media_driver::{DriverContext, ThreadingMode};
 
 use super::comparison::{Case, Comparison};
 use crate::command_line::choice::idle_strategy;
-use crate::command_line::failure::Failure;
 use crate::command_line::run_options::{self, RunOptions, distinct};
 use crate::contenders::throughput::{Bench, Publishers, Way};
 use crate::measuring::connection::Connection;

@@ -7,10 +7,11 @@ use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use rusteron_archive::ArchiveErrorKind;
 use rusteron_client::ChannelUri;
+use rusteron_core::program::Failure;
+use rusteron_test_support::programs::Process;
 
 use super::comparison::{Case, Comparison};
 use crate::command_line::choice::Language;
-use crate::command_line::failure::Failure;
 use crate::command_line::run_options::{self, RunOptions, distinct};
 use crate::measuring::archive_streams::{
     ArchiveClient, DEADLINE, Load, failed, messages_in, settle,
@@ -18,7 +19,6 @@ use crate::measuring::archive_streams::{
 use crate::measuring::measurement::median;
 use crate::processes::archive_process::{ArchiveProcess, ArchiveProgram};
 use crate::processes::java::{self, Java};
-use crate::processes::program::Program;
 
 /// The stream of the first run; each further one has the next but one, as replays need one, too.
 const FIRST_STREAM_ID: i32 = 3001;
@@ -203,7 +203,7 @@ impl Bench<'_> {
     }
 
     /// Reads a line with a prefix, and the nanoseconds behind it, if there are some.
-    fn line_of(&self, program: &mut Program, prefix: &str) -> Result<Duration, Failure> {
+    fn line_of(&self, program: &mut Process, prefix: &str) -> Result<Duration, Failure> {
         let line = program.line(self.client.interrupt)?.ok_or(Failure::Interrupted)?;
         match line.strip_prefix(prefix) {
             Some("") => Ok(Duration::ZERO),

@@ -22,8 +22,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use rusteron_core::program::Failure;
 
-use crate::command_line::failure::Failure;
 use crate::reports::chart::{Bar, BarChart, Heading};
 use crate::reports::results::Results;
 use crate::reports::table::{self, Goal};

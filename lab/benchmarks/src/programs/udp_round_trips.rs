@@ -16,21 +16,21 @@ use rusteron_client::{
     Aeron, CloseCause, Context, ExclusivePublication, Header, IdleStrategyKind, OfferError,
     PollError, Registration, Resource, Subscription,
 };
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
 use rusteron_media_driver::{DriverContext, DriverInvoker, Preset, ThreadingMode};
+use rusteron_test_support::networks::Network;
+use rusteron_test_support::programs::Process;
 
 use super::comparison::{Case, Comparison, percentiles};
-use crate::command_line::choice::display_in_words;
-use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
+use crate::command_line::choice::{Route, display_in_words};
 use crate::command_line::run_options::{self, RunOptions, distinct};
 use crate::contenders::ping_pong::{self, End, Pace, Plan};
 use crate::measuring::connection::free_endpoints;
 use crate::measuring::message_path::{FRAGMENT_LIMIT, Publish, Receive};
 use crate::processes::aeron_c::AeronC;
-use crate::processes::driver_process::DriverDir;
+use crate::processes::driver_process::{DriverDir, in_network};
 use crate::processes::java::Java;
-use crate::processes::network_namespaces::{self, Network, NetworkNamespaces};
-use crate::processes::program::Program;
 
 /// Compares round trips over UDP between two processes: each is one busy thread that runs application, client and media
 /// driver in one loop. The bound is a pair of connected UDP sockets without Aeron.
@@ -46,7 +46,7 @@ pub struct RoundTripOptions {
 
     /// The networks, separated by commas
     #[arg(long, value_delimiter = ',', num_args = 1, default_value = "loopback,namespaces")]
-    networks: Vec<Network>,
+    networks: Vec<Route>,
 
     /// The preset of the driver in Rust [default: none]
     #[arg(long, value_name = "PRESET")]
@@ -74,7 +74,7 @@ pub struct RoundTripOptions {
 pub fn run(options: &RoundTripOptions) -> Result<(), Failure> {
     let networks = distinct(&options.networks);
     let mut comparison = Comparison::start("udp-round-trips", &options.run)?;
-    let namespaces = NetworkNamespaces::for_networks(&networks)?;
+    let namespaces = Route::networks(&networks)?;
     let interrupt = comparison.interrupt();
     let mut contenders = distinct(&options.contenders);
     let java = comparison.java_for(&mut contenders, |contender| *contender == Contender::Java);
@@ -89,7 +89,7 @@ pub fn run(options: &RoundTripOptions) -> Result<(), Failure> {
         options,
         interrupt: &interrupt,
     };
-    let case = |network: Network| Case {
+    let case = |network: Route| Case {
         name: network.name().to_owned(),
         conditions: network,
         contenders: contenders.clone(),
@@ -201,7 +201,7 @@ impl Side {
         if self.role == Role::Pong {
             return ping_pong::pong(&mut end, &mut plan.idle.new_strategy(), running);
         }
-        let histogram = ping_pong::ping(&mut end, &plan, running, &Interrupt::default())?;
+        let histogram = ping_pong::ping(&mut end, &plan, running, &ShutdownSignal::new())?;
         for value in histogram.iter_recorded() {
             println!("latency {} {}", value.value_iterated_to(), value.count_at_value());
         }
@@ -332,25 +332,26 @@ fn closed(error: impl fmt::Display) -> PollError {
 #[derive(Debug)]
 struct Bench<'a> {
     /// The network namespaces, if a network needs them.
-    namespaces: Option<&'a NetworkNamespaces>,
+    namespaces: Option<&'a [Network; 2]>,
     /// The program in C.
     c: Option<PathBuf>,
     /// Java, if it is there and wanted.
     java: Option<&'a Java>,
     options: &'a RoundTripOptions,
-    interrupt: &'a Interrupt,
+    interrupt: &'a ShutdownSignal,
 }
 
 impl Bench<'_> {
     /// Runs once, and returns the latencies.
-    fn measure(&self, contender: Contender, network: Network) -> Result<Histogram<u64>, Failure> {
+    fn measure(&self, contender: Contender, network: Route) -> Result<Histogram<u64>, Failure> {
         let [ping, pong] = match network {
-            Network::Loopback => free_endpoints()?,
-            Network::Namespaces => NetworkNamespaces::ADDRESSES
-                .map(|address| SocketAddr::from((address, PORT)).to_string()),
+            Route::Loopback => free_endpoints()?,
+            Route::Namespaces => {
+                Network::PAIR.map(|address| SocketAddr::from((address, PORT)).to_string())
+            }
         };
         let namespaces = match (network, self.namespaces) {
-            (Network::Namespaces, Some(namespaces)) => namespaces.names().map(Some),
+            (Route::Namespaces, Some(namespaces)) => namespaces.each_ref().map(Some),
             _ => [None; 2],
         };
         let dirs = [0, 1].map(DriverDir::new);
@@ -378,8 +379,8 @@ impl Bench<'_> {
         role: &str,
         dir: &DriverDir,
         [to, from]: [&str; 2],
-        namespace: Option<&str>,
-    ) -> Result<Program, Failure> {
+        namespace: Option<&Network>,
+    ) -> Result<Process, Failure> {
         let warmup = self.options.run.warmup_with(contender == Contender::Java);
         let arguments = [
             role.to_owned(),
@@ -409,8 +410,8 @@ impl Bench<'_> {
             }
         };
         command.args(arguments);
-        let command = network_namespaces::in_namespace(command, namespace);
+        let command = in_network(command, namespace);
         let timeout = 2 * DEADLINE + warmup + self.options.run.measure;
-        Program::start(format!("{role} of {contender}"), command, timeout)
+        Process::start(format!("{role} of {contender}"), command, timeout)
     }
 }

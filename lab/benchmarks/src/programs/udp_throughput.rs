@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use rusteron_client::{CncFile, IdleStrategyKind};
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::Failure;
 use rusteron_media_driver::Preset;
+use rusteron_test_support::networks::Network;
 
 use super::comparison::{Case, Comparison};
-use crate::command_line::choice::{Threading, display_in_words, idle_strategy, in_words};
-use crate::command_line::failure::Failure;
-use crate::command_line::interrupt::Interrupt;
+use crate::command_line::choice::{Route, Threading, display_in_words, idle_strategy, in_words};
 use crate::command_line::run_options::{self, RunOptions, distinct};
 use crate::measuring::connection::{Connection, free_endpoints};
 use crate::measuring::measurement::{self, Phase, Plan, Slice};
@@ -22,7 +23,6 @@ use crate::measuring::numbered::{
 };
 use crate::processes::driver_process::{self, DriverProcess, Host, Launch, Launcher, Settings};
 use crate::processes::driver_totals::DriverTotals;
-use crate::processes::network_namespaces::{Network, NetworkNamespaces};
 use crate::reports::results::Figure;
 
 /// Compares messages a second of media drivers over UDP: the program media_driver with segmentation offload, the same
@@ -39,7 +39,7 @@ pub struct UdpThroughputOptions {
 
     /// The networks, separated by commas
     #[arg(long, value_delimiter = ',', num_args = 1, default_value = "loopback,namespaces")]
-    networks: Vec<Network>,
+    networks: Vec<Route>,
 
     /// Threading modes of the drivers, separated by commas
     #[arg(
@@ -120,7 +120,7 @@ pub fn run(options: &UdpThroughputOptions) -> Result<(), Failure> {
     run_options::check_linux()?;
     let media_driver = driver_process::media_driver(options.media_driver.as_deref())?;
     let mut comparison = Comparison::start("udp-throughput", &options.run)?;
-    let namespaces = NetworkNamespaces::for_networks(&options.networks)?;
+    let namespaces = Route::networks(&options.networks)?;
     let interrupt = comparison.interrupt();
     let mut contenders = distinct(&options.contenders);
     let java = comparison.java_for(&mut contenders, |contender| *contender == Contender::Java);
@@ -224,7 +224,7 @@ impl FromStr for MessageLength {
 /// The conditions of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Conditions {
-    network: Network,
+    network: Route,
     /// The threads of each driver.
     threading: Threading,
     /// The buffers of each driver.
@@ -238,10 +238,10 @@ struct Conditions {
 struct Bench<'a> {
     /// Starts the drivers.
     launcher: Launcher<'a>,
-    /// The network of [`Network::Namespaces`].
-    namespaces: Option<&'a NetworkNamespaces>,
+    /// The network of [`Route::Namespaces`].
+    namespaces: Option<&'a [Network; 2]>,
     options: &'a UdpThroughputOptions,
-    interrupt: &'a Interrupt,
+    interrupt: &'a ShutdownSignal,
 }
 
 /// The counts at a point in time.
@@ -265,7 +265,7 @@ impl Bench<'_> {
         }
         // One driver for each end; `None` is this process's own network.
         let namespaces = match (conditions.network, self.namespaces) {
-            (Network::Namespaces, Some(namespaces)) => namespaces.names().map(Some).to_vec(),
+            (Route::Namespaces, Some(namespaces)) => namespaces.iter().map(Some).collect(),
             _ => vec![None],
         };
         let start = |namespace| {
@@ -362,15 +362,13 @@ impl Bench<'_> {
     }
 }
 
-fn channel(network: Network) -> Result<String, Failure> {
+fn channel(network: Route) -> Result<String, Failure> {
     let endpoint = match network {
-        Network::Loopback => {
+        Route::Loopback => {
             let [endpoint] = free_endpoints()?;
             endpoint
         }
-        Network::Namespaces => {
-            SocketAddr::from((NetworkNamespaces::ADDRESSES[1], PORT)).to_string()
-        }
+        Route::Namespaces => SocketAddr::from((Network::PAIR[1], PORT)).to_string(),
     };
     Ok(format!("aeron:udp?endpoint={endpoint}"))
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use crate::command_line::failure::Failure;
+use rusteron_core::program::Failure;
 
 const WIDTH: f64 = 1100.0;
 const HEIGHT: f64 = 460.0;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use rusteron_core::program::Failure;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::command_line::failure::Failure;
 use crate::measuring::measurement::median;
 
 /// One measured value with its name and unit, such as `("msgs/s", 1e6)`.

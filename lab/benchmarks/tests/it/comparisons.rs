@@ -1,10 +1,13 @@
 //! Each benchmark once, shortly.
 
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rusteron_benchmarks::reports::results::Row;
+use rusteron_test_support::networks::Network;
 use rusteron_test_support::{
-    Running, archiving_media_driver_beside, has_java, media_driver_beside,
+    Running, archiving_media_driver_beside, await_that, has_java, media_driver_beside, skip,
 };
 
 use crate::{benchmark, highest, measure, names, short};
@@ -436,6 +439,20 @@ fn signal_ends_benchmark_and_driver() {
     assert!(dir.path().join("driver-resources.json").is_file());
 }
 
+/// The parent and the network of each process that is in another network than this one.
+#[cfg(target_os = "linux")]
+fn networks_of_processes() -> impl Iterator<Item = (u32, PathBuf)> {
+    let network = |process: &Path| std::fs::read_link(process.join("ns/net")).ok();
+    let own = network(Path::new("/proc/self"));
+    let processes = std::fs::read_dir("/proc").expect("processes").filter_map(Result::ok);
+    processes.filter_map(move |process| {
+        let network = network(&process.path()).filter(|it| Some(it) != own.as_ref())?;
+        let status = std::fs::read_to_string(process.path().join("status")).ok()?;
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+        Some((parent.trim().parse().ok()?, network))
+    })
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn namespaces_are_removed_and_need_ip() {
@@ -445,11 +462,8 @@ fn namespaces_are_removed_and_need_ip() {
     finished.assert_exit_code(2);
     assert!(finished.stderr.contains("needs root and the program ip"), "{finished:#?}");
 
-    let ip = |arguments: &[&str]| std::process::Command::new("ip").args(arguments).output();
-    let name = format!("rusteron-test-{}", std::process::id());
-    let can = |action| ip(&["netns", action, &name]).is_ok_and(|it| it.status.success());
-    if !(can("add") && can("delete")) {
-        eprintln!("not tested: network namespaces, which need root and iproute2");
+    if let Err(reason) = Network::pair() {
+        skip("RUSTERON_REQUIRE_MOUNT", &format!("there cannot be other networks: {reason}"));
         return;
     }
     let arguments = ["udp-round-trips", "--contenders=rust,sockets", "--networks=namespaces"];
@@ -468,13 +482,13 @@ fn namespaces_are_removed_and_need_ip() {
     command.arg(dir.path());
     let mut running = Running::start(command);
     running.await_line("Run 1, namespaces, Rust");
-    let prefix = format!("rusteron-{}-", running.id());
-    let of_program = || {
-        let listed = ip(&["netns", "list"]).expect("ip").stdout;
-        String::from_utf8_lossy(&listed).lines().filter(|it| it.starts_with(&prefix)).count()
-    };
-    assert_eq!(of_program(), 2);
+    let parent = running.id();
+    let networks: HashSet<_> =
+        networks_of_processes().filter(|(it, _)| *it == parent).map(|it| it.1).collect();
+    assert_eq!(networks.len(), 2, "{networks:?}");
     running.signal("INT");
     running.finish().assert_exit_code(0);
-    assert_eq!(of_program(), 0);
+    await_that("the end of the networks", || {
+        !networks_of_processes().any(|(_, network)| networks.contains(&network))
+    });
 }

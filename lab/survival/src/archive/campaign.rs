@@ -4,13 +4,13 @@ use std::fs;
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::Arc;
 use std::time::Instant;
 
-use rusteron_benchmarks::command_line::failure::Failure;
-use rusteron_benchmarks::command_line::interrupt::Interrupt;
 use rusteron_client::Aeron;
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::{Failure, on_interrupt};
 use rusteron_media_driver::MediaDriver;
+use rusteron_test_support::programs::ResultsFile;
 use rusteron_test_support::{DEADLINE, Random, command, context, has_java, java_run};
 
 use super::life::{Life, Session};
@@ -19,7 +19,7 @@ use super::plan::{CopyMode, Plan};
 use super::server::{Server, ServerOptions, driver_context};
 use super::stream::{Fault, Recording, Stream};
 use crate::process::{seed, temporary_dir};
-use crate::report::{Report, open_json};
+use crate::report::Report;
 
 /// The conditions that can be violated.
 const CONDITIONS: [&str; 7] = [
@@ -48,8 +48,8 @@ const KILLS_OF_DIRECTORY: u64 = 40;
 /// Runs the campaign.
 pub(crate) fn run(options: &ArchiveOptions) -> Result<(), Failure> {
     let has_java = has_java();
-    let json = open_json(&options.results, "archive-survival.json")?;
-    let interrupt = Interrupt::on_signals()?;
+    let json = ResultsFile::open(&options.results, "archive-survival.json")?;
+    let interrupt = on_interrupt()?;
     let seed = seed(options.seed);
     println!("seed {seed}, {:?}", options.duration);
     let root = match &options.dir {
@@ -99,7 +99,7 @@ pub(crate) fn run(options: &ArchiveOptions) -> Result<(), Failure> {
 struct Campaign<'a> {
     options: &'a ArchiveOptions,
     has_java: bool,
-    interrupt: Arc<Interrupt>,
+    interrupt: ShutdownSignal,
     root: &'a Path,
     driver: &'a MediaDriver,
     random: Random,
@@ -114,7 +114,7 @@ struct Campaign<'a> {
 
 impl Campaign<'_> {
     fn is_over(&self) -> bool {
-        self.interrupt.is_requested()
+        self.interrupt.is_signalled()
             || self.start.elapsed() >= self.options.duration
             || self.options.kills.is_some_and(|kills| self.kills >= kills)
     }

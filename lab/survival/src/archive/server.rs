@@ -11,8 +11,8 @@ use clap::Args;
 use rusteron_archive_server::{
     ArchiveServer, ArchiveServerContext, ArchiveThreadingMode, Checksum,
 };
-use rusteron_benchmarks::command_line::failure::Failure;
 use rusteron_client::{IdleStrategyKind, Result};
+use rusteron_core::program::Failure;
 use rusteron_media_driver::{DriverContext, MediaDriver, ThreadingMode};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -133,7 +133,7 @@ impl Server {
             }
         }
         let start = Instant::now();
-        Ok(Self { process: Process::start(&mut command)?, start })
+        Ok(Self { process: Process::start(command)?, start })
     }
 
     /// Waits until the server is ready, and returns how long that took. `None` if the killer was faster.

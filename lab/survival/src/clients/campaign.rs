@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 use std::process::{self, Command};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rusteron_benchmarks::command_line::failure::Failure;
-use rusteron_benchmarks::command_line::interrupt::Interrupt;
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::{Failure, on_interrupt};
+use rusteron_test_support::programs::ResultsFile;
 use rusteron_test_support::{Random, SteppedClock};
 use rustix::process::WaitOptions;
 
@@ -18,7 +18,7 @@ use crate::clients::member::{Member, Predecessor, Role};
 use crate::clients::options::ClientsOptions;
 use crate::clients::words::Order;
 use crate::process::{command, seed};
-use crate::report::{Report, open_json};
+use crate::report::Report;
 
 /// How often the supervisor looks at everything.
 pub(super) const TICK: Duration = Duration::from_millis(5);
@@ -65,8 +65,8 @@ const RECEIVED: &str = "messages received";
 
 /// Runs the campaign.
 pub(crate) fn run(options: &ClientsOptions) -> Result<(), Failure> {
-    let json = open_json(&options.results, "survival.json")?;
-    let interrupt = Interrupt::on_signals()?;
+    let json = ResultsFile::open(&options.results, "survival.json")?;
+    let interrupt = on_interrupt()?;
     let mut campaign = Campaign::new(options, interrupt)?;
     campaign.run()?;
     campaign.report.finish(json)
@@ -75,7 +75,7 @@ pub(crate) fn run(options: &ClientsOptions) -> Result<(), Failure> {
 pub(super) struct Campaign<'a> {
     pub(super) options: &'a ClientsOptions,
     pub(super) faults: Vec<FaultKind>,
-    pub(super) interrupt: Arc<Interrupt>,
+    pub(super) interrupt: ShutdownSignal,
     pub(super) endpoint: String,
     pub(super) disk: Disk,
     pub(super) disk_full_until: Option<Instant>,
@@ -103,7 +103,7 @@ pub(super) struct Campaign<'a> {
 }
 
 impl<'a> Campaign<'a> {
-    fn new(options: &'a ClientsOptions, interrupt: Arc<Interrupt>) -> Result<Self, Failure> {
+    fn new(options: &'a ClientsOptions, interrupt: ShutdownSignal) -> Result<Self, Failure> {
         let seed = seed(options.seed);
         let needs_disk =
             |kind: &FaultKind| matches!(kind, FaultKind::FullDisk | FaultKind::FullMemory);
@@ -224,7 +224,7 @@ impl<'a> Campaign<'a> {
             let value = clap::ValueEnum::to_possible_value(&sabotage);
             command.args(["--sabotage", value.as_ref().map_or("", |value| value.get_name())]);
         }
-        let mut process = Process::start(&mut command)?;
+        let mut process = Process::start(command)?;
         if self.checkpoint > 0 {
             process.order(Order::Checkpoint(self.checkpoint));
         }
@@ -235,7 +235,7 @@ impl<'a> Campaign<'a> {
 
     /// Starts a client whose messages are not checked.
     pub(super) fn launch_client(&mut self, part: &str) -> Result<Process, Failure> {
-        let process = Process::start(&mut self.command(part)?)?;
+        let process = Process::start(self.command(part)?)?;
         self.report.add("processes started", 1);
         Ok(process)
     }

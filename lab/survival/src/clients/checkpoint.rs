@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rusteron_benchmarks::command_line::failure::Failure;
+use rusteron_core::program::Failure;
 
 use super::campaign::{CHECKPOINTS, Campaign, TICK};
 use crate::clients::leaks::{self, DriverState, Holdings};
@@ -19,7 +19,7 @@ impl Campaign<'_> {
     ) -> Result<bool, Failure> {
         let deadline = Instant::now() + timeout;
         while !is_met(self)? {
-            if self.interrupt.is_requested() {
+            if self.interrupt.is_signalled() {
                 return Err(Failure::Interrupted);
             }
             if Instant::now() >= deadline {

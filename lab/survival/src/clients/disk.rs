@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rusteron_benchmarks::command_line::failure::Failure;
+use rusteron_core::program::Failure;
 use tempfile::TempDir;
 
 use crate::clients::settings::DISK_SIZE;

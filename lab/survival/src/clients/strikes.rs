@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use rusteron_benchmarks::command_line::failure::Failure;
+use rusteron_core::program::Failure;
 use rustix::process::Signal;
 
 use super::campaign::{Campaign, TICK};

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use rusteron_benchmarks::command_line::failure::Failure;
+use rusteron_core::program::Failure;
 use rustix::process::Signal;
 
 use super::campaign::Campaign;
@@ -19,7 +19,7 @@ const COUNTERS_OF_A_SUCCESSOR: usize = 96;
 impl Campaign<'_> {
     /// Looks at every member, ends faults that have lasted long enough, and starts missing members.
     pub(super) fn step(&mut self) -> Result<(), Failure> {
-        if self.interrupt.is_requested() {
+        if self.interrupt.is_signalled() {
             return Err(Failure::Interrupted);
         }
         let now = Instant::now();

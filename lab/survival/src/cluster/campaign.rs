@@ -4,16 +4,16 @@ use std::fs;
 use std::mem;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusteron_benchmarks::command_line::failure::Failure;
-use rusteron_benchmarks::command_line::interrupt::Interrupt;
+use rusteron_core::agent::ShutdownSignal;
+use rusteron_core::program::{Failure, on_interrupt};
 use rusteron_test_support::cluster::Ports;
 use rusteron_test_support::cluster::ledger::Digests;
 use rusteron_test_support::cluster::requests::{Answers, check_numbers};
+use rusteron_test_support::programs::ResultsFile;
 use rusteron_test_support::{
     Random, connect, has_java, java_run, launch_with_long_timeouts, mix, prepare_java,
 };
@@ -24,7 +24,7 @@ use super::node::{Node, Process, Settings};
 use super::options::ClusterOptions;
 use super::parts::MODULE_PROGRAM;
 use crate::process::{seed, temporary_dir};
-use crate::report::{Report, open_json};
+use crate::report::Report;
 
 /// The conditions that can be violated.
 const CONDITIONS: [&str; 7] =
@@ -52,14 +52,14 @@ pub(crate) fn run(options: &ClusterOptions) -> Result<(), Failure> {
     }
     // Once, and not in the time of the campaign.
     prepare_java(&mut Command::new(java_run()), MODULE_PROGRAM).map_err(Failure::Run)?;
-    let json = open_json(&options.results, "cluster-survival.json")?;
+    let json = ResultsFile::open(&options.results, "cluster-survival.json")?;
     let results = options.results.canonicalize();
     let results = results.map_err(|error| Failure::run(options.results.display(), error))?;
     // Digests of another campaign are no use.
     for member in 0..MEMBERS {
         let _ = fs::remove_file(results.join(format!("digests-{member}")));
     }
-    let interrupt = Interrupt::on_signals()?;
+    let interrupt = on_interrupt()?;
     let seed = seed(options.seed);
     println!("seed {seed}, {:?}", options.duration);
 
@@ -134,7 +134,7 @@ fn new_nodes(options: &ClusterOptions, root: &Path, results: &Path) -> (Vec<Node
 
 struct Campaign<'a> {
     options: &'a ClusterOptions,
-    interrupt: Arc<Interrupt>,
+    interrupt: ShutdownSignal,
     nodes: Vec<Node>,
     shared: &'a Shared,
     random: Random,
@@ -313,7 +313,7 @@ impl Campaign<'_> {
             if condition(self) {
                 return Ok(true);
             }
-            if self.interrupt.is_requested() {
+            if self.interrupt.is_signalled() {
                 return Err(Failure::Interrupted);
             }
             if now >= deadline || self.is_broken() {

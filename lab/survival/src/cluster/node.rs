@@ -8,12 +8,13 @@ use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use rusteron_benchmarks::command_line::choice::Language;
-use rusteron_benchmarks::command_line::failure::Failure;
+use rusteron_core::program::Failure;
 use rusteron_test_support::cluster::{Ports, SERVICE_CLOSED_FIRST};
+use rusteron_test_support::programs;
 use rustix::process::Signal;
 
-use crate::process::{Running, command};
+use super::options::Language;
+use crate::process::command;
 
 /// Aeron refuses to start beside a mark file whose last sign of life is younger than ten seconds.
 const RESTART_DELAY: Duration = Duration::from_millis(10_500);
@@ -79,7 +80,7 @@ pub(super) struct Settings {
 /// A process that runs.
 #[derive(Debug)]
 struct MemberProcess {
-    running: Running,
+    running: programs::Process,
     /// The file with the output.
     log: PathBuf,
     resumes_at: Option<Instant>,
@@ -224,7 +225,7 @@ impl Node {
             command.args(PROPERTIES.map(|property| format!("-D{property}")));
         }
         command.stdin(Stdio::piped()).stdout(output.try_clone().map_err(cannot)?).stderr(output);
-        let running = Running::start(&mut command)?;
+        let running = programs::Process::spawn(process.name(), command, Duration::ZERO)?;
         self.processes[process as usize] = Some(MemberProcess { running, log, resumes_at: None });
         Ok(())
     }

@@ -4,8 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
-use rusteron_benchmarks::command_line::choice::Language;
+use clap::{Args, ValueEnum};
 
 use super::faults::ClusterFault;
 
@@ -44,6 +43,15 @@ pub(crate) struct ClusterOptions {
     /// Runs ledgers that iterate a `HashMap`: the campaign must notice
     #[arg(long)]
     pub(crate) diverge: bool,
+}
+
+/// The language of an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Language {
+    /// Ours
+    Rust,
+    /// Aeron's
+    Java,
 }
 
 #[derive(Debug, Clone, Args)]

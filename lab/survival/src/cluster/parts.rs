@@ -7,9 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rusteron_archive_server::{ArchiveServer, ArchiveServerContext, ArchiveThreadingMode};
-use rusteron_benchmarks::command_line::failure::Failure;
 use rusteron_client::IdleStrategyKind;
 use rusteron_cluster::{ClusterErrorKind, ServiceContainer, ServiceContext};
+use rusteron_core::program::Failure;
 use rusteron_media_driver::{DriverContext, MediaDriver, ThreadingMode};
 use rusteron_test_support::cluster::ledger::{DigestFile, Ledger};
 use rusteron_test_support::java_run;

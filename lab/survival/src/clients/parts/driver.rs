@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use rusteron_benchmarks::command_line::failure::Failure;
 use rusteron_client::{ErrorKind, IdleStrategyKind};
+use rusteron_core::program::Failure;
 use rusteron_media_driver::{DriverContext, Loss, MediaDriver, Result, ThreadingMode};
 
 use super::{Orders, accuse, fork, say};

@@ -10,8 +10,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rusteron_benchmarks::command_line::failure::Failure;
 use rusteron_client::{Aeron, Context, ExclusivePublication, Publication, Subscription};
+use rusteron_core::program::Failure;
 
 use super::{Orders, say};
 use crate::clients::options::PartOptions;

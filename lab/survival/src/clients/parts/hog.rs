@@ -9,8 +9,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use rusteron_benchmarks::command_line::failure::Failure;
 use rusteron_client::{Aeron, Context};
+use rusteron_core::program::Failure;
 
 use super::{Orders, say};
 use crate::clients::options::PartOptions;

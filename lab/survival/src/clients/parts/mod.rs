@@ -16,7 +16,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusteron_benchmarks::command_line::failure::Failure;
+use rusteron_core::program::Failure;
 use rusteron_test_support::ForkedChild;
 
 use crate::clients::options::{Part, PartOptions};

@@ -4,8 +4,8 @@ use std::io::IoSlice;
 use std::process;
 use std::time::{Duration, Instant};
 
-use rusteron_benchmarks::command_line::failure::Failure;
 use rusteron_client::{Aeron, AnyPublication, Counter, OfferError, Publisher as _, Result};
+use rusteron_core::program::Failure;
 
 use super::client::{self, End, Part};
 use super::{Orders, accuse, say};

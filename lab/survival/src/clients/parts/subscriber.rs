@@ -7,8 +7,8 @@ use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusteron_benchmarks::command_line::failure::Failure;
 use rusteron_client::{Action, Aeron, FragmentAssembler, Header, PollError, Result, Subscription};
+use rusteron_core::program::Failure;
 
 use super::client::{self, End, Part};
 use super::{Orders, accuse, say};
