@@ -1,27 +1,12 @@
-//! Channels as consensus modules spell them and to members, requests for streams, and messages behind
-//! a header.
+//! Channels to members, requests for streams, and messages behind a header.
 
-use std::fmt::Display;
 use std::io::IoSlice;
 
 use rusteron_client::{
     ChannelUri, Error, ErrorKind, OfferError, Parameter, Position, Publisher, Registration,
     Resource,
 };
-use rusteron_core::channel::{AsChannel, ChannelUse};
-
-/// Sets a parameter of a channel, and keeps the rest of the text.
-pub(crate) fn with_parameter(channel: &str, name: &str, value: impl Display) -> String {
-    let (address, parameters) = channel.split_once('?').unwrap_or((channel, ""));
-    let is_other =
-        |parameter: &&str| !parameter.is_empty() && parameter.split('=').next() != Some(name);
-    let mut text = format!("{address}?");
-    for parameter in parameters.split('|').filter(is_other) {
-        text += parameter;
-        text.push('|');
-    }
-    text + &format!("{name}={value}")
-}
+use rusteron_core::channel::{AsChannel, ChannelText, ChannelUse};
 
 /// Returns the ingress channel with the endpoint of a member, if there is one, checked for a
 /// publication.
@@ -40,7 +25,7 @@ pub(crate) fn ingress_channel(
     uri.to_c_string(ChannelUse::Publication)?;
     let text = uri.to_string();
     Ok(match name {
-        Some(name) => with_parameter(&text, "endpoint", name),
+        Some(name) => ChannelText::new(&text).with("endpoint", name).to_string(),
         None => text,
     })
 }
@@ -107,18 +92,6 @@ fn offer_many_behind(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn parameter_is_added_or_replaced() {
-        let set = |channel| with_parameter(channel, "alias", "log-sc-0");
-        assert_eq!(set("aeron:ipc"), "aeron:ipc?alias=log-sc-0");
-        assert_eq!(set("aeron:ipc?"), "aeron:ipc?alias=log-sc-0");
-        let spy = "aeron-spy:aeron:udp?tags=4|session-id=7|alias=log";
-        let expected = "aeron-spy:aeron:udp?tags=4|session-id=7|alias=log-sc-0";
-        assert_eq!(set(spy), expected);
-        assert_eq!(set("aeron:udp?alias=a|tags=4"), "aeron:udp?tags=4|alias=log-sc-0");
-        assert_eq!(set("aeron:udp?aliases=a"), "aeron:udp?aliases=a|alias=log-sc-0");
-    }
 
     fn channel(ingress: &str, endpoint: &str) -> Result<String, String> {
         let ingress = ingress.parse().expect("a channel");

@@ -9,6 +9,7 @@ use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread::{self, JoinHandle};
 
 use rusteron_client::Aeron;
+use rusteron_core::channel::{ChannelText, Media};
 
 /// The most threads at a time, in all and for clients of one host.
 const MAX_LOOKUPS: usize = 16;
@@ -101,27 +102,23 @@ fn with_addresses(
     channel: &str,
     resolve: impl Fn(&str) -> Result<IpAddr, String>,
 ) -> Result<String, String> {
-    let Some((medium, parameters)) = channel.split_once('?') else { return Ok(channel.to_owned()) };
-    if medium != "aeron:udp" {
+    let parts = ChannelText::new(channel);
+    if parts.media() != Some(Media::Udp) || parts.is_spy() {
         return Ok(channel.to_owned());
     }
-    let with_address = |parameter: &str| {
-        let named = parameter.split_once('=').filter(|(key, _)| PARAMETERS.contains(key));
-        let Some((key, value)) = named else { return Ok(parameter.to_owned()) };
+    let with_address = |key: &str, value: &str| {
         let (host, rest) = split_host(value);
-        if is_address(host) {
-            return Ok(parameter.to_owned());
+        if !PARAMETERS.contains(&key) || is_address(host) {
+            return Ok(None);
         }
         let known = (host == "localhost").then_some(Ipv4Addr::LOCALHOST.into());
-        let address = match known.map_or_else(|| resolve(host), Ok) {
-            Ok(IpAddr::V4(address)) => address.to_string(),
-            Ok(IpAddr::V6(address)) => format!("[{address}]"),
-            Err(error) => return Err(format!("unknown host: {parameter}: {error}")),
-        };
-        Ok(format!("{key}={address}{rest}"))
+        match known.map_or_else(|| resolve(host), Ok) {
+            Ok(IpAddr::V4(address)) => Ok(Some(format!("{address}{rest}"))),
+            Ok(IpAddr::V6(address)) => Ok(Some(format!("[{address}]{rest}"))),
+            Err(error) => Err(format!("unknown host: {key}={value}: {error}")),
+        }
     };
-    let parameters: Result<Vec<_>, String> = parameters.split('|').map(with_address).collect();
-    Ok(format!("{medium}?{}", parameters?.join("|")))
+    parts.try_replace(with_address).map(|parts| parts.to_string())
 }
 
 /// Splits a host from its port or its prefix.

@@ -1,12 +1,17 @@
 //! The response publications of control sessions, and their counters.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 
 use rusteron_client::{Aeron, Counter, Error, ExclusivePublication, OfferError};
+use rusteron_core::channel::ChannelText;
 
 use crate::conductor::effect::{Sending, SessionId};
 use crate::network::Adding;
 use crate::network::names::{Lookups, Names};
+
+/// The parameter with the address that responses leave from.
+const CONTROL: &str = "control";
 
 /// The publications of all sessions, each with its counter (type 113).
 #[derive(Debug, Default)]
@@ -97,15 +102,15 @@ impl Responses {
     /// from, if it names that. The media driver lets publications share a control address only if
     /// both spell it alike.
     pub(crate) fn with_shared_control(&self, channel: &str) -> String {
-        let Some((medium, parameters)) = channel.split_once('?') else { return channel.to_owned() };
-        let parameters = parameters.split('|').map(|parameter| {
-            let shared = self.sessions.values().find_map(|session| match session {
-                Session::Added(added) => added.control_address(parameter),
-                Session::Adding(_) => None,
-            });
-            shared.unwrap_or(parameter)
-        });
-        format!("{medium}?{}", parameters.collect::<Vec<_>>().join("|"))
+        let address = |key: &str, value: &str| {
+            let of_session = |session: &Session| match session {
+                Session::Added(added) if key == CONTROL => added.control_address(value),
+                _ => None,
+            };
+            Ok::<_, Infallible>(self.sessions.values().find_map(of_session))
+        };
+        let Ok(channel) = ChannelText::new(channel).try_replace(address);
+        channel.to_string()
     }
 
     /// Returns whether anything is being added.
@@ -141,17 +146,12 @@ impl Responses {
 }
 
 impl AddedSession {
-    /// Returns a parameter `control` of the client's channel, with its address.
-    fn control_address(&self, parameter: &str) -> Option<&str> {
-        fn parameters(channel: &str) -> impl Iterator<Item = &str> {
-            channel.split_once('?').map_or("", |(_, parameters)| parameters).split('|')
-        }
-        if !parameter.starts_with("control=") {
-            return None;
-        }
+    /// Returns the address of a `control` of the client's channel, as that spells it.
+    fn control_address(&self, control: &str) -> Option<String> {
         let [named, with_addresses] = &self.channels;
-        let mut pairs = parameters(named).zip(parameters(with_addresses));
-        pairs.find(|(named, _)| *named == parameter).map(|(_, address)| address)
+        let (named, with_addresses) = (ChannelText::new(named), ChannelText::new(with_addresses));
+        let mut pairs = named.values(CONTROL).zip(with_addresses.values(CONTROL));
+        pairs.find(|(named, _)| *named == control).map(|(_, address)| address.to_owned())
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rusteron_client::raw_client::RawClient;
 use rusteron_client::{Aeron, AnyIdleStrategy, Counter, Error, ErrorKind, Subscription};
 use rusteron_core::agent::{Agent, AgentRunner, ShutdownSignal};
+use rusteron_core::channel::ChannelText;
 
 use crate::catalog::{Catalog, CatalogSettings};
 use crate::channel::ResponseDefaults;
@@ -281,9 +282,9 @@ fn add_control_subscriptions(
     }
     let is_sparse = settings.control_term_buffer_sparse();
     let mut channel = settings.control_channel().to_owned();
-    if !channel.contains("sparse=") {
-        let separator = if channel.contains('?') { '|' } else { '?' };
-        channel += &format!("{separator}sparse={is_sparse}");
+    let parts = ChannelText::new(&channel);
+    if parts.values("sparse").next().is_none() {
+        channel = parts.with("sparse", is_sparse).to_string();
     }
     let remote = Requests::adding(channel, settings.control_stream_id(), changes.clone());
     await_all(aeron, [remote, local])

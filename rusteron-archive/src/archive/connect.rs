@@ -13,7 +13,7 @@ use std::task::{self, Poll};
 
 use rusteron_client::raw_client::RawClient;
 use rusteron_client::{Aeron, ChannelUri, Error, ErrorKind, SessionId};
-use rusteron_core::channel::{AsChannel, ChannelUse, ChosenStream, clashes};
+use rusteron_core::channel::{AsChannel, ChannelText, ChannelUse, ChosenStream, Media, clashes};
 use rusteron_core::ffi::handlers::Handler;
 use rusteron_core::ffi::{Fallible, last_error, wake};
 use rusteron_core::threads::SharedBetweenThreads;
@@ -199,7 +199,7 @@ impl AsyncArchiveConnect {
                 let Self { request_channel: request, response_channel: response, .. } = self;
                 let stream = context.control_request_stream_id();
                 let dir = self.aeron.context().dir().display().to_string();
-                let (driver, program) = if request.starts_with("aeron:ipc") {
+                let (driver, program) = if ChannelText::new(request).media() == Some(Media::Ipc) {
                     let driver = format!(" on the media driver in {dir}");
                     (driver, format!("archive --ipc-only --dir {dir}"))
                 } else {

@@ -9,7 +9,7 @@ use rusteron_client::{
     AsChannel, ChannelUri, Error, ErrorKind, ExclusivePublication, Position, Publication,
     PublicationConstants, UncheckedChannel,
 };
-use rusteron_core::channel::ChannelUse;
+use rusteron_core::channel::{ChannelText, ChannelUse, Media};
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
@@ -520,8 +520,10 @@ impl Archive {
 fn counting_spies(channel: &impl AsChannel) -> Result<String> {
     let text = channel.to_c_string(ChannelUse::Publication)?;
     let text = text.to_string_lossy().into_owned();
-    let names_it = parameters(&text).any(|parameter| parameter.starts_with("ssc="));
-    Ok(if text.starts_with("aeron:udp") && !names_it { appended(text, "ssc=true") } else { text })
+    let parts = ChannelText::new(&text);
+    let counts = parts.media() == Some(Media::Udp) && !parts.is_spy();
+    let is_named = parts.values("ssc").next().is_some();
+    Ok(if counts && !is_named { parts.with("ssc", true).to_string() } else { text })
 }
 
 /// Limits the channel of a publication to its session. The publication exists, so a channel that [`ChannelUri`] refuses
@@ -530,24 +532,7 @@ fn limited_to_session(channel: &str, session_id: i32) -> String {
     if let Ok(uri) = with_session_id(channel, session_id) {
         return uri.to_string();
     }
-    let start = channel.split('?').next().unwrap_or_default();
-    let others = parameters(channel).filter(|parameter| !parameter.starts_with("session-id="));
-    let text = others.fold(start.to_owned(), appended);
-    appended(text, &format!("session-id={session_id}"))
-}
-
-fn parameters(channel: &str) -> impl Iterator<Item = &str> {
-    let (_, parameters) = channel.split_once('?').unwrap_or_default();
-    parameters.split('|').filter(|parameter| !parameter.is_empty())
-}
-
-fn appended(mut channel: String, parameter: &str) -> String {
-    match channel.contains('?') {
-        false => channel.push('?'),
-        true if channel.ends_with(['?', '|']) => {}
-        true => channel.push('|'),
-    }
-    channel + parameter
+    ChannelText::new(channel).with("session-id", session_id).to_string()
 }
 
 /// Adds a session id to a channel, which limits it to one publisher.

@@ -7,8 +7,7 @@ use rusteron_sys as sys;
 
 use crate::client::destination::DestinationRegistration;
 use crate::subscription::{Subscription, SubscriptionDestinations};
-use rusteron_core::channel::AsChannel;
-use rusteron_core::channel::{ChannelStatus, local_addresses};
+use rusteron_core::channel::{AsChannel, ChannelStatus, ChannelText, local_addresses};
 use rusteron_core::error::Result;
 use rusteron_core::ffi::{Fallible, callback};
 
@@ -211,11 +210,7 @@ impl Subscription {
 }
 
 fn endpoints_have_ports(channel: &str) -> bool {
-    let parameters = channel.split_once('?').map_or("", |(_, parameters)| parameters);
-    parameters
-        .split('|')
-        .filter_map(|parameter| parameter.strip_prefix("endpoint="))
-        .all(|endpoint| endpoint.contains(':'))
+    ChannelText::new(channel).values("endpoint").all(|endpoint| endpoint.contains(':'))
 }
 
 /// Returns the text that C wrote into a buffer, up to the NUL byte.

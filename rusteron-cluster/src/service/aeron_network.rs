@@ -9,6 +9,7 @@ use rusteron_archive::{Archive, ArchiveError, RecordingPos, ReplayParams, Source
 use rusteron_client::{
     Aeron, ExclusivePublication, OfferError, Position, Publication, Subscription, UncheckedChannel,
 };
+use rusteron_core::channel::ChannelText;
 
 use crate::service::context::ServiceContext;
 use crate::service::counters::Monitor;
@@ -18,7 +19,6 @@ use crate::service::network::{Claim, Network, SnapshotContent};
 use crate::service::snapshot_reader::{OnMessage, SnapshotSource};
 use crate::service::snapshot_writer::{SnapshotError, SnapshotSink};
 use crate::service::ticker::Ticker;
-use crate::stream::with_parameter;
 
 /// How often the archive's report about a failed recording is waited for.
 const REPORT_ATTEMPTS: usize = 100;
@@ -86,7 +86,7 @@ impl AeronNetwork {
         let replay_id =
             archive.start_replay(recording_id, unchecked, stream_id, ReplayParams::new())?;
         let session_id = replay_id.image_session_id();
-        let channel = with_parameter(channel, "session-id", session_id);
+        let channel = ChannelText::new(channel).with("session-id", session_id).to_string();
         let subscription = self.aeron.add_subscription(UncheckedChannel(&channel), stream_id)?;
         Ok(Replay {
             subscription,
@@ -106,7 +106,7 @@ impl AeronNetwork {
         let publication =
             self.aeron.add_exclusive_publication(UncheckedChannel(channel), stream_id)?;
         let session_id = publication.constants().session_id;
-        let channel = with_parameter(channel, "session-id", session_id);
+        let channel = ChannelText::new(channel).with("session-id", session_id).to_string();
         let unchecked = UncheckedChannel(&channel);
         let started = archive.start_recording(unchecked, stream_id, SourceLocation::Local, true);
         let recording = started

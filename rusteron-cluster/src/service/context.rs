@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rusteron_archive as archive;
 use rusteron_client::{Aeron, Context, IdleStrategyKind};
-use rusteron_core::channel::{ChosenStream, clashes};
+use rusteron_core::channel::{ChannelText, ChosenStream, Media, clashes};
 use rusteron_core::panic;
 use rusteron_core::settings::read_variables;
 
@@ -288,9 +288,9 @@ fn invalid(message: String) -> ClusterError {
 }
 
 fn ipc_channel(text: &str) -> std::result::Result<(), String> {
-    match text.starts_with("aeron:ipc") {
-        true => Ok(()),
-        false => Err("the node's archive is reached by aeron:ipc".to_owned()),
+    match ChannelText::new(text).media() {
+        Some(Media::Ipc) => Ok(()),
+        _ => Err("the node's archive is reached by aeron:ipc".to_owned()),
     }
 }
 

@@ -1,13 +1,14 @@
 //! The log that a container reads.
 
 use rusteron_client::{Aeron, Position, Registration, Subscription, UncheckedChannel};
+use rusteron_core::channel::ChannelText;
 
 use crate::service::clustered_service::ClusteredService;
 use crate::service::core::Core;
 use crate::service::error::TerminationCause;
 use crate::service::network::Network;
 use crate::service::types::JoinLog;
-use crate::stream::{poll_or_request, with_parameter};
+use crate::stream::poll_or_request;
 
 /// The log that a container reads, from the request to join it to its end.
 #[derive(Debug)]
@@ -36,7 +37,8 @@ pub(crate) struct Joining {
 impl Log {
     /// Starts joining a log.
     pub(crate) fn join(join: JoinLog, service_id: i32) -> Self {
-        let channel = with_parameter(&join.channel, "alias", format!("log-sc-{service_id}"));
+        let alias = format!("log-sc-{service_id}");
+        let channel = ChannelText::new(&join.channel).with("alias", alias).to_string();
         Self::Joining(Box::new(Joining {
             join,
             channel,

@@ -5,6 +5,7 @@ mod builder;
 mod check;
 mod error;
 mod parameter;
+mod text;
 mod typed;
 mod value;
 mod warnings;
@@ -17,6 +18,7 @@ pub use builder::ChannelUriBuilder;
 pub use check::{ChannelUse, is_safe_for_c};
 pub use error::{ChannelUriError, ChannelUriErrorKind};
 pub use parameter::Parameter;
+pub use text::ChannelText;
 pub use value::{
     CongestionControl, ControlMode, FlowControl, Group, Media, ResponseCorrelationId, SessionId,
     TimestampOffset,
