@@ -270,7 +270,7 @@ final class ArchiveProcess implements AutoCloseable
         final String errors = errors();
         if (!errors.isEmpty())
         {
-            throw new AssertionError("lines on standard error: " + errors);
+            throw new IllegalStateException("lines on standard error: " + errors);
         }
     }
 }

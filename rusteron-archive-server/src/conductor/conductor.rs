@@ -220,7 +220,7 @@ impl Conductor {
 
         let session = *session;
         let Some(control) = self.sessions.get_mut(session) else {
-            return out.report_stranger(&format!(
+            return out.record_late_request(&format!(
                 "control request for unknown session: controlSessionId={session} \
                  templateId={template_id}"
             ));

@@ -44,6 +44,10 @@ pub(crate) trait Outside: Responder + SourceLink {
     /// like.
     fn report_stranger(&mut self, text: &str);
 
+    /// As [`record_mistake`](Self::record_mistake), for a request whose session is not there, or no
+    /// longer. Nobody can be told of it.
+    fn record_late_request(&mut self, text: &str);
+
     /// Takes an order, which is carried out after those before it. Outcomes come by the conductor's `on_…` methods.
     fn order(&mut self, effect: Effect);
 }

@@ -34,6 +34,7 @@ pub(crate) struct Errors {
     /// The last line of the log, and its time.
     last_logged: RefCell<Option<(String, Instant)>>,
     strangers: RefCell<Throttle>,
+    late_requests: RefCell<Throttle>,
 }
 
 impl Errors {
@@ -48,6 +49,7 @@ impl Errors {
             client_errors,
             last_logged: RefCell::new(None),
             strangers: RefCell::default(),
+            late_requests: RefCell::default(),
         }
     }
 
@@ -80,9 +82,23 @@ impl Errors {
             return;
         };
         let text = cut(text, MAX_LENGTH_OF_STRANGERS);
-        self.counter.increment_release();
-        self.mark_file.record_error_within(SHARE_OF_STRANGERS, text);
+        self.record_stranger(text);
         log::warn!("{}{}", Printable(text), Unlogged(unlogged));
+    }
+
+    /// Counts a request for a session that is not there, and records one in a second. It is not
+    /// logged: honest clients send such requests while their session ends.
+    pub(crate) fn record_late_request(&self, text: &str) {
+        match self.late_requests.borrow_mut().next(Instant::now()) {
+            Some(_) => self.record_stranger(text),
+            None => _ = self.counter.increment_release(),
+        }
+    }
+
+    /// As for Java's archive, what strangers cause is a warning.
+    fn record_stranger(&self, text: &str) {
+        self.counter.increment_release();
+        self.mark_file.record_error_within(SHARE_OF_STRANGERS, &format!("WARN - {text}"));
     }
 
     /// Logs how many errors were not logged, once their second is over.

@@ -416,6 +416,10 @@ impl Outside for Network {
         self.errors.report_stranger(text);
     }
 
+    fn record_late_request(&mut self, text: &str) {
+        self.errors.record_late_request(text);
+    }
+
     fn order(&mut self, effect: Effect) {
         match effect {
             Effect::AddResponsePublication {

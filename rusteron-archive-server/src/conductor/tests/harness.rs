@@ -133,6 +133,10 @@ impl Outside for FakeOutside {
         self.report(text);
     }
 
+    fn record_late_request(&mut self, text: &str) {
+        self.record_mistake(text);
+    }
+
     fn order(&mut self, effect: Effect) {
         let order = match effect {
             Effect::AddResponsePublication {

@@ -279,8 +279,9 @@ fn request_counts_on_its_own_image_only() {
     harness.tick();
     assert!(harness.orders().is_empty());
     harness.send(archive_id(7, 4));
+    assert!(harness.errors().is_empty());
     assert_eq!(
-        harness.errors(),
+        harness.mistakes(),
         ["control request for unknown session: controlSessionId=7 templateId=68"]
     );
 }
