@@ -8,8 +8,10 @@
 
 /// The reader of log buffers of the program `rusteron`, whose crate has no library.
 #[allow(dead_code, unreachable_pub, reason = "a module of a program, of which a part is used")]
-#[path = "../../../rusteron-tools/src/log_file/mod.rs"]
-mod log_file;
+#[path = "../../../rusteron-tools/src"]
+mod tools {
+    pub(crate) mod log_file;
+}
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
@@ -22,7 +24,7 @@ use rusteron_fuzz::input::{Input, patch};
 use rusteron_fuzz::polls;
 use rusteron_fuzz::stage::Stage;
 
-use crate::log_file::LogFile;
+use tools::log_file::{self, LogFile};
 use crate::log_file::entries::Entry;
 use crate::log_file::frame::HEADER_LENGTH;
 use crate::log_file::metadata::PARTITION_COUNT;

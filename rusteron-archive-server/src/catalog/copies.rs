@@ -1,6 +1,6 @@
 //! Edits of whole entries: their texts, and copies of another archive's entries.
 
-use crate::catalog::catalog::Recording;
+use crate::catalog::Recording;
 use crate::catalog::descriptor::{Descriptor, Texts};
 use crate::catalog::{Catalog, CatalogError, NewRecording};
 

@@ -1,6 +1,6 @@
 //! Edits of where recordings begin and end, and the deletion of entries.
 
-use crate::catalog::catalog::Recording;
+use crate::catalog::Recording;
 use crate::catalog::descriptor::{
     CHECKSUM_OFFSET, Descriptor, FIXED_LENGTH, RecordingState, STATE_OFFSET,
 };

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rusteron_test_support::Random;
 
-use super::catalog::*;
+use super::*;
 use crate::catalog::descriptor::{
     CHECKSUM_OFFSET, FIXED_LENGTH, RECORDING_ID_OFFSET, STATE_OFFSET,
 };

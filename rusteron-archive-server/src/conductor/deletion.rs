@@ -5,7 +5,7 @@ use std::io;
 use std::ops::RangeBounds;
 
 use crate::catalog::{Descriptor, NULL_POSITION};
-use crate::conductor::conductor::Conductor;
+use crate::conductor::Conductor;
 use crate::conductor::effect::{Clock, Failure, Outside, RecordingId};
 use crate::conductor::sessions::Requester;
 use crate::control::responses::{Answer, SignalEvent};

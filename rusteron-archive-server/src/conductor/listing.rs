@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::catalog::Descriptor;
-use crate::conductor::conductor::Conductor;
+use crate::conductor::Conductor;
 use crate::conductor::effect::{Clock, Outside, RecordingId, Sending, SessionId};
 use crate::conductor::sessions::Requester;
 use crate::control::request::{RecordingFilter, SubscriptionQuery};

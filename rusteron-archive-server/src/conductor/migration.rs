@@ -1,7 +1,7 @@
 //! Requests to migrate segments: which recordings can be joined.
 
 use crate::catalog::{Descriptor, Migration};
-use crate::conductor::conductor::Conductor;
+use crate::conductor::Conductor;
 use crate::conductor::deletion::check_order;
 use crate::conductor::effect::{Clock, Failure, Outside, RecordingId};
 use crate::conductor::sessions::Requester;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use crate::catalog::{Catalog, CatalogError, Descriptor, NULL_POSITION, NewRecording};
 use crate::channel::Channel;
-use crate::conductor::conductor::Conductor;
+use crate::conductor::Conductor;
 use crate::conductor::effect::{
     Clock, Effect, Failure, ImageDetails, Outside, Progress, RecordingId, RegistrationId, Sending,
     SessionId, StartRecording,

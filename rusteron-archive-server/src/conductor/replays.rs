@@ -8,7 +8,7 @@ use rusteron_core::log_buffer::FRAME_ALIGNMENT;
 
 use crate::catalog::{Descriptor, NULL_POSITION};
 use crate::channel::{Channel, ChannelError, ReplayStart};
-use crate::conductor::conductor::Conductor;
+use crate::conductor::Conductor;
 use crate::conductor::effect::{
     Clock, Effect, Failure, ImageId, Outside, RecordingId, ReplayLimit, ReplayProgress, StartReplay,
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rusteron_client::AeronVersion;
 
 use crate::channel::Channel;
-use crate::conductor::conductor::Conductor;
+use crate::conductor::Conductor;
 use crate::conductor::effect::{Clock, Effect, Failure, Outside, RecordingId, RegistrationId};
 use crate::conductor::recordings::{catalog_failure, unknown};
 use crate::conductor::sessions::Requester;

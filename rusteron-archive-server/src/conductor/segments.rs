@@ -8,7 +8,7 @@ use std::io;
 use rusteron_core::log_buffer::FRAME_ALIGNMENT;
 
 use crate::catalog::Descriptor;
-use crate::conductor::conductor::Conductor;
+use crate::conductor::Conductor;
 use crate::conductor::effect::{Clock, Failure, Outside, RecordingId};
 use crate::conductor::recordings::{catalog_failure, unknown_recording};
 use crate::conductor::sessions::Requester;

@@ -1,7 +1,7 @@
 //! The subscriptions whose images are recorded.
 
 use crate::channel::{Channel, ChannelError};
-use crate::conductor::conductor::Conductor;
+use crate::conductor::Conductor;
 use crate::conductor::effect::{Clock, Effect, Outside, RecordingId, RegistrationId};
 use crate::conductor::sessions::Requester;
 use crate::control::request::Source;

@@ -72,7 +72,7 @@ mod publication {
     mod buffer_claim;
     #[cfg(unix)]
     mod corrupt_log_buffer;
-    mod publication;
+    mod methods;
     mod shared_publishers;
     mod stopped_batch;
 }
@@ -86,7 +86,7 @@ mod subscription {
         #[cfg(unix)]
         mod forged_frames;
         mod handlers;
-        mod image;
+        mod methods;
         #[cfg(unix)]
         mod refused;
     }

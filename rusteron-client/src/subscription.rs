@@ -1,4 +1,35 @@
 //! Receiving messages.
+//!
+//! A poll compares the change number of C's image list with the last one that it has seen. If there is a newer
+//! list, it copies the fields of its images and announces the number, and the conductor may then free older
+//! lists and closed images. While an `Image` is borrowed, its subscription announces nothing.
+//!
+//! An image keeps the end of the term of its last poll, as an address and as a position, so one comparison
+//! tells whether that term still applies. At the end of a term the poll of the image stops, and the next one
+//! finds the next term buffer from the position. When it ends, also by a panic, a poll publishes the position,
+//! unless the image is closed.
+//!
+//! A frame that is a whole message costs one comparison and is read in place. Other frames are assembled in
+//! memory of the image's entry in the subscription. The assembly expects the next fragment at a stream
+//! position, where C's assemblers expect a term offset.
+//!
+//! Handlers are closures that the compiler builds into the poll loop, so a panic unwinds through Rust alone.
+
+mod assembly;
+mod builder;
+mod channel;
+mod destinations;
+mod fragment_assembler;
+mod image;
+mod message_buffer;
+mod messages;
+mod polls;
+
+pub use builder::SubscriptionBuilder;
+pub use destinations::SubscriptionDestinations;
+pub use fragment_assembler::{FragmentAssembler, ImageFragmentAssembler};
+pub use image::{Action, Header, Image, ImageInfo, Images};
+pub use messages::Messages;
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -14,8 +45,8 @@ use crate::client::subscription_callbacks::{CallbackHandle, SubscriptionCallback
 use crate::client::wait::{self, WaitError};
 use crate::constants::SubscriptionConstants;
 use crate::subscription::assembly::Assembly;
+use crate::subscription::image::SubscribedImage;
 use crate::subscription::image::poll::ImageFields;
-use crate::subscription::image::{Image, Images, SubscribedImage};
 use rusteron_core::error::Result;
 use rusteron_core::ffi::{Fallible, SendPtr, last_error};
 use rusteron_core::idle::IdleStrategy;
@@ -80,10 +111,10 @@ pub struct Subscription {
     fields: sys::rusteron_subscription_t,
     /// The images of the list with this change number. They are safe to use as long as the current
     /// list has the same number; see [`Subscription::refresh`].
-    pub(super) images: Vec<SubscribedImage>,
+    images: Vec<SubscribedImage>,
     change_number: i64,
     // Both are short, so that the structure stays within 128 bytes.
-    pub(super) round_robin_index: u32,
+    round_robin_index: u32,
     max_message_length: u32,
     constants: SubscriptionConstants,
     callbacks: Option<CallbackHandle>,
@@ -106,7 +137,7 @@ impl Subscription {
     /// subscription. Everything that is read between two announcements comes from a list at least
     /// as new as the last announced list.
     #[inline(always)]
-    pub(super) fn refresh(&mut self) {
+    fn refresh(&mut self) {
         // SAFETY: the address of a pointer in the C subscription, which lives as long as `self` and
         // changes in atomic steps.
         let current = unsafe { AtomicPtr::from_ptr(self.fields.image_list) };

@@ -1,4 +1,32 @@
-//! The conductor: requests, events of the outside, turns.
+//! What the archive decides, without I/O but that of [`Storage`](crate::storage::Storage).
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `conductor.rs` | what comes when: requests, events, turns |
+//! | `sessions.rs` | who gets an answer |
+//! | `recordings.rs`, `subscriptions.rs` | what is recorded |
+//! | `replays.rs`, `tokens.rs` | what is replayed |
+//! | `segments.rs`, `deletion.rs`, `migration.rs` | which segments are removed, deleted and moved |
+//! | `replications.rs` | what is copied from other archives |
+//! | `listing.rs` | which recordings match |
+//! | `effect.rs` | the orders to the outside |
+
+mod deletion;
+pub(crate) mod effect;
+mod listing;
+mod migration;
+mod recordings;
+mod replays;
+mod replications;
+mod segments;
+mod sessions;
+mod subscriptions;
+mod tokens;
+
+#[cfg(any(test, fuzzing))]
+pub(crate) mod tests;
+
+pub(crate) use replications::ReplicationSettings;
 
 use std::sync::Arc;
 
@@ -12,7 +40,7 @@ use crate::conductor::effect::{Clock, Effect, ImageId, Outside, SessionId};
 use crate::conductor::listing::Listings;
 use crate::conductor::recordings::{ActiveRecordings, unknown_recording};
 use crate::conductor::replays::Replays;
-use crate::conductor::replications::{ReplicationSettings, Replications};
+use crate::conductor::replications::Replications;
 use crate::conductor::sessions::{Requester, Sessions};
 use crate::conductor::subscriptions::{Extension, Subscriptions};
 use crate::conductor::tokens::Tokens;
@@ -48,21 +76,21 @@ pub(crate) struct ConductorSettings {
 /// Decides what the archive does. It owns the catalog and the states of sessions, recordings and replays; what needs
 /// the driver, or time, is an [`Effect`].
 pub(crate) struct Conductor {
-    pub(super) settings: ConductorSettings,
-    pub(super) catalog: Catalog,
-    pub(super) storage: Arc<dyn Storage>,
+    settings: ConductorSettings,
+    catalog: Catalog,
+    storage: Arc<dyn Storage>,
     authenticator: Box<dyn Authenticator>,
     authorisation: Box<dyn Authorisation>,
-    pub(super) sessions: Sessions,
-    pub(super) subscriptions: Subscriptions,
-    pub(super) recordings: ActiveRecordings,
-    pub(super) replays: Replays,
-    pub(super) replications: Replications,
+    sessions: Sessions,
+    subscriptions: Subscriptions,
+    recordings: ActiveRecordings,
+    replays: Replays,
+    replications: Replications,
     tokens: Tokens,
-    pub(super) deletions: Deletions,
-    pub(super) listings: Listings,
+    deletions: Deletions,
+    listings: Listings,
     /// Keeps the positions of recordings.
-    pub(super) mark_file: Option<Arc<MarkFile>>,
+    mark_file: Option<Arc<MarkFile>>,
 }
 
 impl_debug!(Conductor: settings, sessions, subscriptions, recordings, replays, replications);
@@ -365,12 +393,7 @@ impl Conductor {
     }
 
     /// Carries out the requests that have waited.
-    pub(super) fn execute_deferred(
-        &mut self,
-        session: SessionId,
-        now: Clock,
-        out: &mut dyn Outside,
-    ) {
+    fn execute_deferred(&mut self, session: SessionId, now: Clock, out: &mut dyn Outside) {
         if let Some(control) = self.sessions.get_mut(session) {
             control.is_deferring = false;
         }

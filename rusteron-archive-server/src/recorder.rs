@@ -1,4 +1,20 @@
-//! The agent that records images.
+//! Recording: blocks of images become segment files.
+
+mod block_writer;
+mod io_totals;
+mod recording;
+mod syncs;
+
+#[cfg(test)]
+pub(crate) mod sample;
+#[cfg(test)]
+mod script_tests;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use block_writer::BlockWriter;
+pub(crate) use io_totals::{IoCounters, IoTotals};
+pub(crate) use recording::{BlockSource, Recording};
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender};
@@ -7,9 +23,7 @@ use rusteron_client::{Counter, Subscription};
 use rusteron_core::agent::{Agent, AgentError};
 
 use crate::conductor::effect::{Failure, ImageId, RecordingId, RegistrationId, StartRecording};
-use crate::recorder::recording::{BlockSource, Recording};
 use crate::recorder::syncs::Syncs;
-use crate::recorder::{BlockWriter, IoCounters};
 use crate::storage::SyncLevel;
 
 /// An order of the conductor to the recorder.

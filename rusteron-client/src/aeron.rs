@@ -1,5 +1,9 @@
 //! The client: a connection to a media driver.
 
+mod async_connect;
+
+pub use async_connect::AsyncConnect;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

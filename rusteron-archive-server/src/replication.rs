@@ -1,4 +1,22 @@
-//! The states of a replication.
+//! Copying a recording from another archive, the source: what is asked of it, and when, without I/O.
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `replication.rs` | the states of a replication |
+//! | `action.rs` | nothing: it defines input and actions |
+//! | `source.rs` | the session with the source: connecting, requests and their answers |
+//! | `recording.rs` | the source's recording |
+//! | `channels.rs` | channels to the source, and from it |
+
+mod action;
+mod channels;
+mod recording;
+mod source;
+
+pub(crate) use action::{Action, Copy, ReplicatedImage, ReplicationRequest};
+pub(crate) use channels::{ControlChannels, ReplayChannels};
+pub(crate) use recording::SourceRecording;
+pub(crate) use source::{RequestStream, SourceLink, SourceSession, SourceSettings};
 
 use std::collections::VecDeque;
 use std::mem;
@@ -13,9 +31,6 @@ use crate::protocol::messages::{
 };
 use crate::protocol::signal::Signal;
 use crate::replication::source::{Asking, SourceAnswer, exception};
-use crate::replication::{
-    Action, Copy, ReplicationRequest, RequestStream, SourceLink, SourceRecording, SourceSession,
-};
 
 /// −1 stands for no position, no id, no length.
 const NULL: i64 = -1;

@@ -1,4 +1,20 @@
-//! The agent that replays recordings.
+//! Replaying: segment files become blocks of a publication.
+
+mod block_reader;
+mod block_sink;
+mod replay;
+
+#[cfg(test)]
+mod agent_tests;
+#[cfg(test)]
+mod limit_tests;
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use block_reader::BlockReader;
+pub(crate) use block_sink::BlockSink;
 
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
@@ -8,7 +24,6 @@ use rusteron_core::agent::{Agent, AgentError};
 
 use crate::conductor::effect::{Failure, StartReplay};
 use crate::recorder::IoCounters;
-use crate::replayer::BlockReader;
 use crate::replayer::replay::{Replay, ReplayEnd};
 
 /// An order of the conductor to the replayer.

@@ -1,16 +1,38 @@
-//! The catalog: recordings by id, and edits of them.
+//! The catalog: what the archive knows of its recordings.
+
+mod copies;
+mod descriptor;
+mod edges;
+mod entries;
+mod error;
+mod file;
+mod header;
+mod migration;
+pub(crate) mod recovery;
+
+#[cfg(all(test, unix))]
+mod exchange;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
+pub use descriptor::RecordingState;
+pub(crate) use descriptor::{Descriptor, NULL_POSITION};
+pub use entries::RecordingEntry;
+pub(crate) use entries::{Entries, EntryOffset};
+pub(crate) use error::CatalogError;
+pub(crate) use file::CATALOG_NAME;
+pub(crate) use migration::{INTENT_NAME, Migration};
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::catalog::descriptor::{
-    Descriptor, NULL_POSITION, NULL_TIMESTAMP, RECORDING_ID_OFFSET, RecordingState, Texts,
-    check_checksum, i64_at, stated_end,
+    NULL_TIMESTAMP, RECORDING_ID_OFFSET, Texts, check_checksum, i64_at, stated_end,
 };
-use crate::catalog::file::{CATALOG_NAME, CatalogFile};
-use crate::catalog::header::{self, NEXT_ID_OFFSET};
-use crate::catalog::recovery;
-use crate::catalog::{CatalogError, Migration};
+use crate::catalog::file::CatalogFile;
+use crate::catalog::header::NEXT_ID_OFFSET;
 use crate::segment::checksum::Checksum;
 use crate::segment::geometry::{DELETED_SUFFIX, parse_name};
 use crate::segment::scan::{self, Evidence};
@@ -52,7 +74,7 @@ pub(crate) struct NewRecording<'a> {
 
 impl<'a> NewRecording<'a> {
     /// Returns the descriptor of a recording that ends where it starts, at no known time.
-    pub(super) fn descriptor(&self, id: i64) -> Descriptor {
+    fn descriptor(&self, id: i64) -> Descriptor {
         Descriptor {
             control_session_id: 0,
             correlation_id: 0,
@@ -75,7 +97,7 @@ impl<'a> NewRecording<'a> {
         self.descriptor(0).check()
     }
 
-    pub(super) fn texts(&self) -> Texts<'a> {
+    fn texts(&self) -> Texts<'a> {
         Texts {
             stripped_channel: self.stripped_channel.as_bytes(),
             original_channel: self.original_channel.as_bytes(),
@@ -88,23 +110,23 @@ impl<'a> NewRecording<'a> {
 /// for it. After a failed edit, the catalog is as before.
 #[derive(Debug)]
 pub(crate) struct Catalog {
-    pub(super) file: CatalogFile,
-    pub(super) checksum: Option<Checksum>,
-    pub(super) next_id: i64,
+    file: CatalogFile,
+    checksum: Option<Checksum>,
+    next_id: i64,
     /// Valid recordings, by ascending id.
-    pub(super) recordings: Vec<Recording>,
+    recordings: Vec<Recording>,
     /// Why valid recordings are not served, by the ids that their entries have: see
     /// [`set_aside`](Self::set_aside).
     set_aside: Vec<(i64, CatalogError)>,
     /// A migration that neither succeeded nor could be undone.
-    pub(super) unfinished: Option<Migration>,
+    unfinished: Option<Migration>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Recording {
+struct Recording {
     /// Of the entry in the file.
-    pub(super) offset: usize,
-    pub(super) descriptor: Descriptor,
+    offset: usize,
+    descriptor: Descriptor,
 }
 
 impl Catalog {
@@ -182,7 +204,7 @@ impl Catalog {
 
     /// Returns the id for a recording of which no segment exists. Files can come while the archive
     /// runs.
-    pub(super) fn free_id(&mut self, new: &NewRecording<'_>) -> Result<i64, CatalogError> {
+    fn free_id(&mut self, new: &NewRecording<'_>) -> Result<i64, CatalogError> {
         loop {
             let id = self.next_id;
             let geometry = new.descriptor(id).geometry();
@@ -259,11 +281,7 @@ impl Catalog {
     }
 
     /// Adds an entry with the next id, which it returns.
-    pub(super) fn append(
-        &mut self,
-        descriptor: Descriptor,
-        texts: &Texts<'_>,
-    ) -> Result<i64, CatalogError> {
+    fn append(&mut self, descriptor: Descriptor, texts: &Texts<'_>) -> Result<i64, CatalogError> {
         let id = descriptor.recording_id;
         let entry = descriptor.to_entry(texts, 0, self.checksum);
         self.file.reserve(entry.len())?;
@@ -392,7 +410,7 @@ impl Catalog {
         self.index(id).map(|index| &self.recordings[index])
     }
 
-    pub(super) fn index(&self, id: i64) -> Option<usize> {
+    fn index(&self, id: i64) -> Option<usize> {
         self.recordings.binary_search_by_key(&id, |known| known.descriptor.recording_id).ok()
     }
 

@@ -1,4 +1,9 @@
-//! The configuration of a client.
+//! The settings of a client, and the handlers that it is given before it connects.
+
+pub(crate) mod close_state;
+mod events;
+
+pub use events::{NewResource, PublicationError};
 
 use std::borrow::Cow;
 use std::ffi::{CStr, c_int};
@@ -11,7 +16,7 @@ use std::time::Duration;
 use rusteron_sys as sys;
 
 use crate::context::close_state::CloseState;
-use crate::context::events::{self, ContextHandlers, OnClose, OnCounter, OnPublicationError};
+use crate::context::events::{ContextHandlers, OnClose, OnCounter, OnPublicationError};
 use rusteron_core::error::Result;
 use rusteron_core::ffi::handlers::{Handler, Handlers};
 use rusteron_core::ffi::{self, Fallible, last_error};

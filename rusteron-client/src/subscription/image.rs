@@ -1,4 +1,15 @@
-//! The stream of one publisher, as a subscription sees it.
+//! The stream of one publisher, as a subscription sees it. A message goes from `image`, whose
+//! methods users call, through `poll`, which owns the position, to `frame`.
+
+pub(crate) mod action;
+pub(crate) mod frame;
+pub(crate) mod header;
+mod image_info;
+pub(crate) mod poll;
+
+pub use action::Action;
+pub use header::Header;
+pub use image_info::ImageInfo;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,9 +20,7 @@ use rusteron_sys as sys;
 use crate::client::counter::check_length;
 use crate::constants::ImageConstants;
 use crate::subscription::assembly::Assembly;
-use crate::subscription::image::action::Action;
 use crate::subscription::image::frame::Frame;
-use crate::subscription::image::header::Header;
 use crate::subscription::image::image_info::raw_constants;
 use crate::subscription::image::poll::ImageFields;
 use crate::subscription::messages::{self, Messages};
