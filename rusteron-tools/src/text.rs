@@ -3,7 +3,6 @@
 use std::fmt::Display;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use num_format::{Locale, ToFormattedString};
 use rusteron_core::printable::Printable;
 use serde::{Serialize, Serializer};
 
@@ -15,7 +14,12 @@ pub(crate) fn printable(text: &str) -> String {
 
 /// Returns the number with a comma before each group of three digits.
 pub(crate) fn grouped(number: i64) -> String {
-    number.to_formatted_string(&Locale::en)
+    let mut text = number.to_string();
+    let start = usize::from(number < 0);
+    for end in (start + 1..text.len()).rev().skip(2).step_by(3) {
+        text.insert(end, ',');
+    }
+    text
 }
 
 /// Returns two hexadecimal digits for each byte.
