@@ -11,6 +11,7 @@
 //!   driver's.
 
 use crate::channel::uri::typed::is_valid;
+use crate::channel::uri::value::port;
 use crate::channel::uri::{
     ChannelUri, ChannelUriError, ChannelUriErrorKind, ControlMode, Media, Parameter, no_scheme,
     split_media, split_spy,
@@ -236,17 +237,6 @@ fn is_host(text: &str) -> bool {
     !address.is_empty() && (is_address || !text.contains([':', '[', ']']))
 }
 
-/// Reads the port of `host:port` as `aeron_udp_port_resolver` does, which also takes hexadecimal and
-/// octal numbers, but refuses text behind it.
-pub(super) fn port(text: &str) -> Option<u16> {
-    /// `AERON_MAX_PORT_LENGTH`, without C's terminator.
-    const MAX_LENGTH: usize = 7;
-    let (host, port) = text.rsplit_once(':').filter(|(host, _)| !host.is_empty())?;
-    let is_outside_brackets = !port.contains(']') && host.contains('[') == host.contains(']');
-    let is_read = is_outside_brackets && port.len() <= MAX_LENGTH;
-    scan::int64(port, 0).filter(|_| is_read)?.try_into().ok()
-}
-
 fn ends_in_port_0(text: &str) -> bool {
     text.rsplit_once(':').is_some_and(|(_, port)| scan::unsigned_prefix(port, 0) == Some(0))
 }
@@ -315,27 +305,6 @@ mod tests {
         }
         for text in ["127.0.0.1:80/24", "127.0.0.1/24", "[::1%lo]:80/64", "{lo/x:y", "x[::1]", ""] {
             assert!(is_safe_for_c(text, true), "{text}");
-        }
-    }
-
-    #[test]
-    fn ports_are_read_as_in_c() {
-        for (text, expected) in [
-            ("localhost:40123", Some(40123)),
-            ("127.0.0.1:0x10", Some(16)),
-            ("[::1]:7", Some(7)),
-            ("::1%lo:0", Some(0)),
-            ("localhost:65536", None),
-            ("localhost:x", None),
-            ("localhost:", None),
-            ("localhost", None),
-            (":7", None),
-            ("[::1]", None),
-            ("[::1:7", None),
-            ("localhost:0040123", Some(0o40123)),
-            ("localhost:00040123", None),
-        ] {
-            assert_eq!(port(text), expected, "{text}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::channel::uri::check::port;
+use crate::channel::uri::value::port;
 use crate::channel::uri::{
     ChannelUri, ChannelUriBuilder, ChannelUriError, CongestionControl, ControlMode, FlowControl,
     Group, Parameter, ResponseCorrelationId, SessionId, TimestampOffset, join_tags, split_tags,

@@ -289,6 +289,17 @@ fn is_valid_multiple(option: &str) -> bool {
     multiple.is_some_and(|multiple| (1..=i64::from(i32::MAX)).contains(&multiple))
 }
 
+/// Reads the port of `host:port` as `aeron_udp_port_resolver` does, which also takes hexadecimal and
+/// octal numbers, but refuses text behind it.
+pub(super) fn port(text: &str) -> Option<u16> {
+    /// `AERON_MAX_PORT_LENGTH`, without C's terminator.
+    const MAX_LENGTH: usize = 7;
+    let (host, port) = text.rsplit_once(':').filter(|(host, _)| !host.is_empty())?;
+    let is_outside_brackets = !port.contains(']') && host.contains('[') == host.contains(']');
+    let is_read = is_outside_brackets && port.len() <= MAX_LENGTH;
+    int64(port, 0).filter(|_| is_read)?.try_into().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -311,6 +322,27 @@ mod tests {
         ];
         for text in invalid {
             assert!(!FlowControl::is_valid(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn ports_are_read_as_in_c() {
+        for (text, expected) in [
+            ("localhost:40123", Some(40123)),
+            ("127.0.0.1:0x10", Some(16)),
+            ("[::1]:7", Some(7)),
+            ("::1%lo:0", Some(0)),
+            ("localhost:65536", None),
+            ("localhost:x", None),
+            ("localhost:", None),
+            ("localhost", None),
+            (":7", None),
+            ("[::1]", None),
+            ("[::1:7", None),
+            ("localhost:0040123", Some(0o40123)),
+            ("localhost:00040123", None),
+        ] {
+            assert_eq!(port(text), expected, "{text}");
         }
     }
 }
