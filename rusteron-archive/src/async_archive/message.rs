@@ -142,3 +142,17 @@ pub(super) unsafe fn bytes<'a>(buffer: *const u8, length: usize) -> &'a [u8] {
     // SAFETY: the caller guarantees `length` readable bytes.
     unsafe { slice::from_raw_parts(buffer, length) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_to_other_sessions_are_passed_over() {
+        let block = [7_i64, 1, 2, 3, 4, 5].map(i64::to_le_bytes).concat();
+        let header = [block.len() as u16, RECORDING_SIGNAL, SCHEMA, 0].map(u16::to_le_bytes);
+        let message = [header.concat(), block].concat();
+        let of_session = |id| Message::decode(&message, id).is_some();
+        assert_eq!([7, 8].map(of_session), [true, false]);
+    }
+}

@@ -231,4 +231,26 @@ mod tests {
         assert!(matches!(recovery(&key(3, &[]), 0), Some(Err(_))));
         assert_eq!(recovery(&key(3, &[8])[..16], 0), None);
     }
+
+    #[test]
+    fn commit_position_goes_with_its_counter() {
+        let driver = rusteron_test_support::launch_with(|context| {
+            context.set_counters_free_to_reuse_timeout(Duration::ZERO)
+        });
+        let aeron = rusteron_test_support::connect(&driver);
+        let add = || aeron.add_counter(COMMIT_POSITION, &[], "a position").expect("a counter");
+        let first = add();
+        first.set_release(4096);
+        let (counter_id, registration_id) = (first.counter_id(), first.registration_id());
+        let position = CommitPosition { counter_id, registration_id };
+        assert_eq!(position.get(&aeron), Some(4096));
+        drop(first);
+        // The driver gives the id to another counter.
+        let mut others = Vec::new();
+        rusteron_test_support::await_that("the counter's id", || {
+            others.push(add());
+            others.iter().any(|other| other.counter_id() == counter_id)
+        });
+        assert_eq!(position.get(&aeron), None);
+    }
 }

@@ -115,6 +115,34 @@ fn udp_has_sender_and_receiver() {
 }
 
 #[test]
+fn publishers_of_a_channel_stay_apart() {
+    let driver = launch();
+    let aeron = connect(driver.aeron_dir());
+    let channel = format!("aeron:udp?endpoint=127.0.0.1:{}", free_port());
+    let subscription = aeron.add_subscription(&*channel, STREAM_ID).expect("a subscription");
+    let ends = [100, 5000].map(|length| {
+        let mut publication =
+            aeron.add_exclusive_publication(&*channel, STREAM_ID).expect("a publication");
+        await_some("the image", || publication.is_connected().then_some(()));
+        let end = offer(&mut publication, &vec![1; length]);
+        (publication, end)
+    });
+    await_some("both streams", || {
+        let streams = json(driver.aeron_dir(), &["streams"]);
+        let streams = array(&streams, "streams");
+        let is_whole = ends.iter().all(|(publication, end)| {
+            streams.iter().any(|stream| {
+                stream["session_id"] == publication.session_id()
+                    && ["pub-pos", "rcv-hwm"].map(|kind| position(stream, kind)) == [Some(*end); 2]
+                    && position(stream, "sub-pos") == Some(0)
+            })
+        });
+        (is_whole && streams.len() == 2).then_some(())
+    });
+    drop(subscription);
+}
+
+#[test]
 fn channel_and_stream_id_choose() {
     let driver = launch();
     let aeron = connect(driver.aeron_dir());

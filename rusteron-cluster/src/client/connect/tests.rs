@@ -419,6 +419,7 @@ fn other_answers_are_ignored() {
     ];
     attempt.io.responses.extend(others);
     assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+    assert_eq!((attempt.io.sent.len(), attempt.connect.correlation_id), (1, own));
     attempt.respond(0, "");
     assert!(attempt.try_poll().unwrap().is_some());
 }
@@ -484,12 +485,16 @@ fn redirect_keeps_publication_to_leader() {
 
 #[test]
 fn redirect_replaces_publication_elsewhere() {
-    let mut attempt = Attempt::sent_to(0);
-    attempt.io.connected.insert(1);
-    attempt.respond(2, "0=a:1,1=moved:2");
-    assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
-    assert_eq!(attempt.io.closed, [0, 1, 2]);
-    assert_eq!(attempt.io.added[&1], "aeron:udp?endpoint=moved:2|term-length=64k");
+    // The other members' publications are not the leader's, wherever they lead.
+    for (endpoints, endpoint) in [("0=a:1,1=moved:2", "moved:2"), ("0=b:2,1=a:1", "a:1")] {
+        let mut attempt = Attempt::sent_to(0);
+        attempt.io.connected.insert(1);
+        attempt.respond(2, endpoints);
+        assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
+        assert_eq!(attempt.io.closed, [0, 1, 2]);
+        let channel = format!("aeron:udp?endpoint={endpoint}|term-length=64k");
+        assert_eq!(attempt.io.added[&1], channel);
+    }
 }
 
 #[test]
