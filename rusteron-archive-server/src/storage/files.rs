@@ -298,6 +298,21 @@ mod tests {
         assert_eq!(file.read_at(&mut bytes, 1 << 40).unwrap(), 0);
     }
 
+    /// The kernel refuses to sync sockets, and would not be asked for nothing.
+    #[test]
+    #[cfg(unix)]
+    fn syncs_reach_the_kernel() {
+        use std::os::{fd::OwnedFd, unix::net::UnixStream};
+
+        let (_parent, mut directory) = directory();
+        let mut socket = File::from(OwnedFd::from(UnixStream::pair().unwrap().0));
+        let is_refused = |outcome: io::Result<()>| outcome.is_err();
+        let levels = [SyncLevel::None, SyncLevel::Data, SyncLevel::All];
+        assert_eq!(levels.map(|level| is_refused(socket.sync(level))), [false, true, true]);
+        directory.handle = socket;
+        assert!(is_refused(directory.sync_dir()));
+    }
+
     #[test]
     fn files_cut_and_lengthened_end_in_zeros() {
         let (_parent, directory) = directory();
