@@ -29,10 +29,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::catalog::descriptor::{
-    NULL_TIMESTAMP, RECORDING_ID_OFFSET, Texts, check_checksum, i64_at, stated_end,
+    NULL_TIMESTAMP, RECORDING_ID_OFFSET, Texts, check_checksum, stated_end, stated_id,
 };
 use crate::catalog::file::CatalogFile;
 use crate::catalog::header::NEXT_ID_OFFSET;
+use crate::ids::{CorrelationId, RecordingId, SessionId};
 use crate::segment::checksum::Checksum;
 use crate::segment::geometry::{DELETED_SUFFIX, parse_name};
 use crate::segment::scan::{self, Evidence};
@@ -51,7 +52,7 @@ pub(crate) struct CatalogSettings {
     /// The time at which recordings end that an earlier archive left active, in milliseconds since 1970.
     pub(crate) now_ms: i64,
     /// The positions that recordings had when that archive was killed, by id, as far as they are known for certain.
-    pub(crate) positions: HashMap<i64, i64>,
+    pub(crate) positions: HashMap<RecordingId, i64>,
     /// The directory is the one that the earlier archive wrote to, and no copy.
     pub(crate) is_original: bool,
 }
@@ -74,7 +75,7 @@ pub(crate) struct NewRecording<'a> {
 
 impl<'a> NewRecording<'a> {
     /// Returns the descriptor of a recording that ends where it starts, at no known time.
-    fn descriptor(&self, id: i64) -> Descriptor {
+    fn descriptor(&self, id: RecordingId) -> Descriptor {
         Descriptor {
             control_session_id: 0,
             correlation_id: 0,
@@ -94,7 +95,7 @@ impl<'a> NewRecording<'a> {
 
     /// Checks what arithmetic on positions depends on, of a recording that another archive describes.
     pub(crate) fn check(&self) -> Result<(), String> {
-        self.descriptor(0).check()
+        self.descriptor(RecordingId::new(0)).check()
     }
 
     fn texts(&self) -> Texts<'a> {
@@ -112,12 +113,12 @@ impl<'a> NewRecording<'a> {
 pub(crate) struct Catalog {
     file: CatalogFile,
     checksum: Option<Checksum>,
-    next_id: i64,
+    next_id: RecordingId,
     /// Valid recordings, by ascending id.
     recordings: Vec<Recording>,
     /// Why valid recordings are not served, by the ids that their entries have: see
     /// [`set_aside`](Self::set_aside).
-    set_aside: Vec<(i64, CatalogError)>,
+    set_aside: Vec<(RecordingId, CatalogError)>,
     /// A migration that neither succeeded nor could be undone.
     unfinished: Option<Migration>,
 }
@@ -164,18 +165,15 @@ impl Catalog {
     }
 
     /// Returns what [`set_aside`](Self::set_aside) has of a recording.
-    pub(crate) fn why_set_aside(&self, recording: i64) -> Option<&CatalogError> {
+    pub(crate) fn why_set_aside(&self, recording: RecordingId) -> Option<&CatalogError> {
         self.set_aside.iter().find(|(id, _)| *id == recording).map(|(_, error)| error)
     }
 
     /// Moves the next id above those of segments that no entry has, of which the catalog is an
     /// older copy, or new.
     fn skip_unknown_segments(&mut self, names: &[String]) -> Result<(), CatalogError> {
-        let known: HashSet<i64> = self
-            .file
-            .offsets()
-            .map(|offset| i64_at(self.file.entry(offset), RECORDING_ID_OFFSET))
-            .collect();
+        let known: HashSet<RecordingId> =
+            self.file.offsets().map(|offset| stated_id(self.file.entry(offset))).collect();
         let id = |name: &str| parse_name(name.strip_suffix(DELETED_SUFFIX).unwrap_or(name));
         let mut unknown: Vec<_> = names
             .iter()
@@ -187,9 +185,9 @@ impl Catalog {
         else {
             return Ok(());
         };
-        if *highest == i64::MAX {
+        if highest.get() == i64::MAX {
             // The archive serves what it has, and adds no recording.
-            self.next_id = i64::MAX;
+            self.next_id = *highest;
         } else if self.next_id <= *highest {
             self.set_last_id(*highest)?;
         }
@@ -204,7 +202,7 @@ impl Catalog {
 
     /// Returns the id for a recording of which no segment exists. Files can come while the archive
     /// runs.
-    fn free_id(&mut self, new: &NewRecording<'_>) -> Result<i64, CatalogError> {
+    fn free_id(&mut self, new: &NewRecording<'_>) -> Result<RecordingId, CatalogError> {
         loop {
             let id = self.next_id;
             let geometry = new.descriptor(id).geometry();
@@ -222,30 +220,30 @@ impl Catalog {
 
     /// Returns the id of the next recording.
     #[cfg(test)]
-    pub(crate) fn next_id(&self) -> i64 {
+    pub(crate) fn next_id(&self) -> RecordingId {
         self.next_id
     }
 
     /// Returns a valid recording.
-    pub(crate) fn get(&self, id: i64) -> Option<&Descriptor> {
+    pub(crate) fn get(&self, id: RecordingId) -> Option<&Descriptor> {
         self.recording(id).map(|recording| &recording.descriptor)
     }
 
     /// Returns the valid recordings from an id on, by ascending id.
-    pub(crate) fn descriptors_from(&self, id: i64) -> impl Iterator<Item = &Descriptor> {
+    pub(crate) fn descriptors_from(&self, id: RecordingId) -> impl Iterator<Item = &Descriptor> {
         let first = self.recordings.partition_point(|known| known.descriptor.recording_id < id);
         self.recordings[first..].iter().map(|recording| &recording.descriptor)
     }
 
     /// Returns what the message of a recording descriptor (template 22) has behind session and correlation id: the entry's
     /// bytes from the recording id on, padding included.
-    pub(crate) fn descriptor_bytes(&self, id: i64) -> Option<&[u8]> {
+    pub(crate) fn descriptor_bytes(&self, id: RecordingId) -> Option<&[u8]> {
         let entry = self.file.entry(self.recording(id)?.offset);
         entry.get(RECORDING_ID_OFFSET..stated_end(entry))
     }
 
     /// Tells whether a recording's channel, as the client wrote it, contains a text.
-    pub(crate) fn channel_contains(&self, id: i64, fragment: &[u8]) -> bool {
+    pub(crate) fn channel_contains(&self, id: RecordingId, fragment: &[u8]) -> bool {
         self.recording(id).is_some_and(|recording| self.contains(recording, fragment))
     }
 
@@ -253,11 +251,11 @@ impl Catalog {
     /// contains a text.
     pub(crate) fn find_last(
         &self,
-        min_id: i64,
+        min_id: RecordingId,
         session_id: i32,
         stream_id: i32,
         fragment: &[u8],
-    ) -> Option<i64> {
+    ) -> Option<RecordingId> {
         let is_match = |recording: &&Recording| {
             let descriptor = &recording.descriptor;
             descriptor.session_id == session_id
@@ -270,7 +268,11 @@ impl Catalog {
     }
 
     /// Adds an active recording, and returns its id.
-    pub(crate) fn add(&mut self, new: NewRecording<'_>, now_ms: i64) -> Result<i64, CatalogError> {
+    pub(crate) fn add(
+        &mut self,
+        new: NewRecording<'_>,
+        now_ms: i64,
+    ) -> Result<RecordingId, CatalogError> {
         let descriptor = Descriptor {
             start_timestamp: now_ms,
             stop_timestamp: NULL_TIMESTAMP,
@@ -281,7 +283,11 @@ impl Catalog {
     }
 
     /// Adds an entry with the next id, which it returns.
-    fn append(&mut self, descriptor: Descriptor, texts: &Texts<'_>) -> Result<i64, CatalogError> {
+    fn append(
+        &mut self,
+        descriptor: Descriptor,
+        texts: &Texts<'_>,
+    ) -> Result<RecordingId, CatalogError> {
         let id = descriptor.recording_id;
         let entry = descriptor.to_entry(texts, 0, self.checksum);
         self.file.reserve(entry.len())?;
@@ -295,7 +301,7 @@ impl Catalog {
     /// Ends a recording.
     pub(crate) fn set_stopped(
         &mut self,
-        id: i64,
+        id: RecordingId,
         position: i64,
         now_ms: i64,
     ) -> Result<(), CatalogError> {
@@ -308,14 +314,14 @@ impl Catalog {
     /// Makes a recording active again, with the image of another session.
     pub(crate) fn set_extended(
         &mut self,
-        id: i64,
-        control_session_id: i64,
-        correlation_id: i64,
+        id: RecordingId,
+        control_session_id: SessionId,
+        correlation_id: CorrelationId,
         session_id: i32,
     ) -> Result<(), CatalogError> {
         self.edit(id, |descriptor| {
-            descriptor.control_session_id = control_session_id;
-            descriptor.correlation_id = correlation_id;
+            descriptor.control_session_id = control_session_id.get();
+            descriptor.correlation_id = correlation_id.get();
             descriptor.stop_timestamp = NULL_TIMESTAMP;
             descriptor.stop_position = NULL_POSITION;
             descriptor.session_id = session_id;
@@ -323,12 +329,12 @@ impl Catalog {
     }
 
     /// Reads all entries, and returns the highest id, of entries that are not valid, too.
-    fn read_entries(&mut self) -> Result<Option<i64>, CatalogError> {
-        let mut highest: Option<i64> = None;
+    fn read_entries(&mut self) -> Result<Option<RecordingId>, CatalogError> {
+        let mut highest: Option<RecordingId> = None;
         for offset in self.file.offsets() {
             let corrupt = |reason: String| CatalogError::Corrupt { offset, reason };
             let entry = self.file.entry(offset);
-            let stated_id = i64_at(entry, RECORDING_ID_OFFSET);
+            let stated_id = stated_id(entry);
             highest = highest.max(Some(stated_id));
             let read = RecordingState::of(entry).and_then(|state| match state {
                 RecordingState::Valid => Descriptor::read(entry).map(Some),
@@ -406,20 +412,21 @@ impl Catalog {
         fragment.is_empty() || channel.windows(fragment.len()).any(|window| window == fragment)
     }
 
-    fn recording(&self, id: i64) -> Option<&Recording> {
+    fn recording(&self, id: RecordingId) -> Option<&Recording> {
         self.index(id).map(|index| &self.recordings[index])
     }
 
-    fn index(&self, id: i64) -> Option<usize> {
+    fn index(&self, id: RecordingId) -> Option<usize> {
         self.recordings.binary_search_by_key(&id, |known| known.descriptor.recording_id).ok()
     }
 
-    fn set_last_id(&mut self, id: i64) -> Result<(), CatalogError> {
+    fn set_last_id(&mut self, id: RecordingId) -> Result<(), CatalogError> {
         let next = id
+            .get()
             .checked_add(1)
             .ok_or_else(|| CatalogError::Full(format!("no recording id after {id}")))?;
         self.file.overwrite(NEXT_ID_OFFSET, &next.to_le_bytes())?;
-        self.next_id = next;
+        self.next_id = RecordingId::new(next);
         Ok(())
     }
 }

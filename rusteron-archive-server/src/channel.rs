@@ -4,6 +4,8 @@
 //! catalogs and counters show them. Java's parser takes more than [`rusteron_client::ChannelUri`]: the network adds these
 //! channels as [`rusteron_client::UncheckedChannel`], and the driver decides.
 
+use crate::ids::ImageId;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -210,7 +212,7 @@ impl<'a> Channel<'a> {
     pub(crate) fn response(
         &self,
         defaults: ResponseDefaults,
-        request_image: i64,
+        request_image: ImageId,
     ) -> Result<String, ChannelError> {
         // Java cuts off the upper half of longer numbers.
         let size = |key: &str, default: i32| match self.get(key) {
@@ -480,7 +482,8 @@ mod tests {
     #[test]
     fn response_channel_is_within_the_servers_settings() {
         let defaults = ResponseDefaults { mtu: 1408, term_length: 65536, is_sparse: true };
-        let response = |text| parse(text).response(defaults, 77).map_err(|error| error.to_string());
+        let response =
+            |text| parse(text).response(defaults, 77.into()).map_err(|error| error.to_string());
         assert_eq!(
             response("aeron:udp?endpoint=a:1|linger=1s"),
             Ok("aeron:udp?endpoint=a:1|mtu=1408|term-length=64k|sparse=true".to_owned())
@@ -497,7 +500,7 @@ mod tests {
                 "aeron:ipc?mtu=1408|term-length=1m|sparse=true",
             ),
         ] {
-            assert_eq!(parse(text).response(large, 77), Ok(expected.to_owned()));
+            assert_eq!(parse(text).response(large, 77.into()), Ok(expected.to_owned()));
         }
         assert_eq!(
             response("aeron:udp?control=a:1|control-mode=response|response-correlation-id=5"),
@@ -600,8 +603,11 @@ mod tests {
             }
             if let Ok(channel) = Channel::parse(&text) {
                 channel.recording_key(1);
-                let derived =
-                    [channel.stripped(), channel.response(defaults, 1), channel.replay(start, 1)];
+                let derived = [
+                    channel.stripped(),
+                    channel.response(defaults, 1.into()),
+                    channel.replay(start, 1),
+                ];
                 for text in derived.into_iter().flatten() {
                     // Values have been read and written once, so that they no longer change.
                     assert_eq!(

@@ -49,6 +49,7 @@ use crate::control::request::{self, Command, Request, SessionRequest};
 use crate::control::responses::{Answer, Failure};
 use crate::control::session::{Connect, End, SessionSettings};
 use crate::control::strangers::Admission;
+use crate::ids::RecordingId;
 use crate::mark_file::MarkFile;
 use crate::protocol::PROTOCOL_VERSION;
 use crate::protocol::error_code::ErrorCode;
@@ -179,8 +180,9 @@ impl Conductor {
                     client_info: client_info.into_owned(),
                 });
                 let authenticator = &mut *self.authenticator;
-                let told =
-                    catch(|| authenticator.on_connect_request(session, credentials, now.epoch_ms));
+                let told = catch(|| {
+                    authenticator.on_connect_request(session.get(), credentials, now.epoch_ms)
+                });
                 let control = self.sessions.add(connect, admission, source_identity, now);
                 if let Err(text) = told {
                     control.end(End::Failed(format!("failed with exception: {text}")));
@@ -364,7 +366,7 @@ impl Conductor {
         self.answer(requester, outcome, now, out);
     }
 
-    fn position(&self, recording: i64, command: &Command<'_>) -> Result<i64, Failure> {
+    fn position(&self, recording: RecordingId, command: &Command<'_>) -> Result<i64, Failure> {
         let descriptor = self
             .catalog
             .get(recording)
@@ -466,7 +468,7 @@ impl Conductor {
             self.tokens.remove_session(session);
             self.listings.remove(&session);
             let authenticator = &mut *self.authenticator;
-            if let Err(text) = catch(|| authenticator.on_session_closed(session)) {
+            if let Err(text) = catch(|| authenticator.on_session_closed(session.get())) {
                 out.report(&text);
             }
             if let Some(failure) = control.failure() {
@@ -490,7 +492,7 @@ impl Conductor {
     pub(crate) fn begin_close(&mut self, now: Clock, out: &mut dyn Outside) {
         self.end_replications(now, out);
         self.abort_recordings(out);
-        self.stop_all_replays(-1, out);
+        self.stop_all_replays(None, out);
     }
 
     /// Tells whether all recordings have ended, with their positions in the catalog.

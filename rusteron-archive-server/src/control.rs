@@ -7,10 +7,7 @@ pub(crate) mod session;
 pub(crate) mod strangers;
 mod waiting;
 
-/// A control session's id, as clients see it.
-pub(crate) type SessionId = i64;
-/// The correlation id of an image: of a client's requests, or of a stream to record.
-pub(crate) type ImageId = i64;
+use crate::ids::SessionId;
 
 /// The time of a turn.
 #[derive(Debug, Clone, Copy)]

@@ -1,5 +1,7 @@
 //! The types, keys and labels of an archive's counters, as Java's archive writes them.
 
+use crate::ids::{RecordingId, SessionId};
+
 use std::time::Duration;
 
 use rusteron_client::{AeronVersion, CountersReader};
@@ -48,7 +50,7 @@ impl MeasuredAgent {
 /// The stream of a recording, for the counter of its position.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RecordedStream<'a> {
-    pub(crate) recording_id: i64,
+    pub(crate) recording_id: RecordingId,
     pub(crate) session_id: i32,
     pub(crate) stream_id: i32,
     /// The channel without what does not identify the stream.
@@ -130,7 +132,7 @@ impl ArchiveCounters {
     /// The position of a recording. The stripped channel and the source identity are cut to fit.
     pub(crate) fn recording_position(self, stream: RecordedStream<'_>) -> CounterLayout {
         let RecordedStream { recording_id, session_id, stream_id, .. } = stream;
-        let mut key = recording_id.to_le_bytes().to_vec();
+        let mut key = recording_id.get().to_le_bytes().to_vec();
         key.extend(session_id.to_le_bytes());
         let lengths = size_of::<i32>() + size_of::<i64>();
         let source = cut(stream.source_identity, MAX_KEY_LENGTH - key.len() - lengths);
@@ -145,8 +147,8 @@ impl ArchiveCounters {
     /// A control session: the value is its id, the reference id that of the response publication.
     ///
     /// `client` is what the client tells of itself, and where it is. It is cut to fit, where Java's archive fails.
-    pub(crate) fn control_session(self, session: i64, client: &str) -> CounterLayout {
-        let key = [self.archive_id.to_le_bytes(), session.to_le_bytes()].concat();
+    pub(crate) fn control_session(self, session: SessionId, client: &str) -> CounterLayout {
+        let key = [self.archive_id.to_le_bytes(), session.get().to_le_bytes()].concat();
         let label = self.label("control-session: ", client);
         CounterLayout { type_id: CONTROL_SESSION, key, label }
     }
@@ -176,7 +178,7 @@ mod tests {
     const COUNTERS: ArchiveCounters = ArchiveCounters { archive_id: -7 };
 
     fn stream<'a>(stripped_channel: &'a str, source_identity: &'a str) -> RecordedStream<'a> {
-        let (recording_id, session_id, stream_id) = (3, -5, 10);
+        let (recording_id, session_id, stream_id) = (3.into(), -5, 10);
         RecordedStream { recording_id, session_id, stream_id, stripped_channel, source_identity }
     }
 
@@ -228,7 +230,7 @@ mod tests {
     #[test]
     fn control_session_has_archive_and_session() {
         let client = "name=a sourceIdentity=aeron:ipc sessionId=9";
-        let layout = COUNTERS.control_session(4, client);
+        let layout = COUNTERS.control_session(4.into(), client);
         assert_eq!(layout.type_id, 113);
         assert_eq!(layout.label, format!("control-session: {client} - archiveId=-7"));
         assert_eq!(layout.key, [(-7_i64).to_le_bytes(), 4_i64.to_le_bytes()].concat());
@@ -240,7 +242,7 @@ mod tests {
         let layout = COUNTERS.recording_position(stream(&long, &long));
         assert_eq!((layout.key.len(), layout.label.len()), (MAX_KEY_LENGTH, MAX_LABEL_LENGTH));
         assert!(layout.label.ends_with("??? - archiveId=-7"), "{}", layout.label);
-        let layout = COUNTERS.control_session(4, &long);
+        let layout = COUNTERS.control_session(4.into(), &long);
         assert_eq!(layout.label.len(), MAX_LABEL_LENGTH);
     }
 }

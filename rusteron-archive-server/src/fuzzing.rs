@@ -59,7 +59,7 @@ pub fn text(text: &str) {
         channel.stripped(),
         channel.recorded(true),
         channel.recorded(false),
-        channel.response(response, -7),
+        channel.response(response, (-7).into()),
         channel.replay(start, 5_000_000_000),
     ];
     for derived in derived.into_iter().flatten() {

@@ -94,6 +94,7 @@ mod error;
 #[doc(hidden)]
 #[allow(missing_docs, reason = "only the fuzz targets see it")]
 pub mod fuzzing;
+mod ids;
 mod java_names;
 mod mark_file;
 mod network;

@@ -42,6 +42,7 @@ use rusteron_core::sbe::MessageHeader;
 
 use crate::context::ArchiveServerContext;
 use crate::error::{Result, ServerError, ServerErrorKind};
+use crate::ids::RecordingId;
 pub(crate) use crate::mark_file::guard::Guard;
 use crate::mark_file::header::{
     BOOT_ID_LENGTH, HOLDER_STARTED, HOLDER_STARTING, HOLDER_STATE_OFFSET, Header, HeaderError,
@@ -114,7 +115,7 @@ impl Locks {
 #[derive(Debug, Default)]
 struct Killed {
     /// The positions that its recordings had.
-    positions: HashMap<i64, i64>,
+    positions: HashMap<RecordingId, i64>,
     /// Its client.
     client: Option<ClientIdentity>,
     /// Killed or not, it wrote to these files, and to no others of which they are copies.
@@ -205,7 +206,7 @@ impl MarkFile {
 
     /// Returns the positions that recordings had when the former archive was killed, by id. Empty if it ended in another
     /// way, or if that is not certain.
-    pub(crate) fn killed_positions(&self) -> &HashMap<i64, i64> {
+    pub(crate) fn killed_positions(&self) -> &HashMap<RecordingId, i64> {
         &self.killed.positions
     }
 
@@ -237,7 +238,7 @@ impl MarkFile {
 
     /// Forgets these positions, except for those of recordings whose ends the catalog does not
     /// have.
-    pub(crate) fn forget_killed_positions(&self, is_needed: impl Fn(i64) -> bool) {
+    pub(crate) fn forget_killed_positions(&self, is_needed: impl Fn(RecordingId) -> bool) {
         if self.has_notes {
             positions::forget(self, is_needed);
         }

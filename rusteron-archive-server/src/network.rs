@@ -53,6 +53,7 @@ use crate::conductor::effect::{
     Responder, Sending, SessionId, SourceLink, StartRecording, StartReplay,
 };
 use crate::counters::{ArchiveCounters, RecordedStream};
+use crate::ids::{ReplicationId, Ticket};
 use crate::network::adding::{poll_all, refusal};
 use crate::network::names::{Names, has_own_resolver};
 use crate::network::requests::RequestImage;
@@ -91,16 +92,16 @@ pub(crate) struct Network {
     rejections: Vec<(ImageId, String)>,
     responses: Responses,
     recording_events: Option<ExclusivePublication>,
-    adding_subscriptions: Vec<(i64, Adding<Subscription>)>,
+    adding_subscriptions: Vec<(Ticket, Adding<Subscription>)>,
     /// The subscriptions that are recorded, by their tickets.
-    subscriptions: HashMap<i64, RegistrationId>,
+    subscriptions: HashMap<Ticket, RegistrationId>,
     /// Destinations for subscriptions that are being added, by their tickets.
-    destinations: HashMap<i64, String>,
+    destinations: HashMap<Ticket, String>,
     receivers: Receivers,
     sources: Sources,
-    images: Vec<(i64, ImageDetails)>,
-    image_sender: Sender<(i64, ImageDetails)>,
-    image_receiver: Receiver<(i64, ImageDetails)>,
+    images: Vec<(Ticket, ImageDetails)>,
+    image_sender: Sender<(Ticket, ImageDetails)>,
+    image_receiver: Receiver<(Ticket, ImageDetails)>,
     adding_recordings: Vec<(Box<StartRecording>, Adding<Counter>)>,
     adding_replays: Vec<(Box<StartReplay>, Adding<ExclusivePublication>)>,
     queues: WorkerQueues,
@@ -197,7 +198,7 @@ impl Network {
         for change in self.request_changes.try_iter() {
             match change {
                 RequestImage::Available(image) => {
-                    self.request_images.insert(image.correlation_id(), image);
+                    self.request_images.insert(ImageId::new(image.correlation_id()), image);
                 }
                 RequestImage::Unavailable(image) => {
                     self.request_images.remove(&image);
@@ -211,7 +212,7 @@ impl Network {
         for (ticket, outcome) in poll_all(&self.aeron, &mut self.adding_subscriptions) {
             let destination = self.destinations.remove(&ticket);
             let outcome = outcome.map(|subscription| {
-                let id = subscription.registration_id();
+                let id = RegistrationId::new(subscription.registration_id());
                 self.subscriptions.insert(ticket, id);
                 self.receivers.add(&subscription, destination);
                 self.record(RecorderCommand::AddSubscription(Box::new(subscription)));
@@ -352,7 +353,7 @@ impl Network {
 
     fn add_recording_subscription(
         &mut self,
-        ticket: i64,
+        ticket: Ticket,
         channel: String,
         stream_id: i32,
         destination: Option<String>,
@@ -404,11 +405,16 @@ impl Network {
 }
 
 impl SourceLink for Network {
-    fn try_request(&mut self, replication: i64, stream: RequestStream, message: &[u8]) -> Sending {
+    fn try_request(
+        &mut self,
+        replication: ReplicationId,
+        stream: RequestStream,
+        message: &[u8],
+    ) -> Sending {
         self.sources.try_request(replication, stream, message)
     }
 
-    fn is_source_connected(&self, replication: i64) -> bool {
+    fn is_source_connected(&self, replication: ReplicationId) -> bool {
         self.sources.is_connected(replication)
     }
 
@@ -440,7 +446,7 @@ impl Outside for Network {
         let value = counters.value(id).zip(counters.registration_id(id));
         let (value, registration_id) =
             value.ok_or_else(|| format!("ERROR - Counter id is not allocated: {id}"))?;
-        Ok(CounterView { value, registration_id })
+        Ok(CounterView { value, registration_id: RegistrationId::new(registration_id) })
     }
 
     fn report(&mut self, text: &str) {
@@ -516,7 +522,7 @@ impl Outside for Network {
 fn details(image: &ImageInfo) -> ImageDetails {
     let constants = image.constants();
     ImageDetails {
-        image: constants.correlation_id,
+        image: ImageId::new(constants.correlation_id),
         session_id: constants.session_id,
         source_identity: constants.source_identity.clone(),
         initial_term_id: constants.initial_term_id,

@@ -108,7 +108,8 @@ impl Recorder {
     fn execute(&mut self, command: RecorderCommand) {
         match command {
             RecorderCommand::AddSubscription(subscription) => {
-                self.subscriptions.insert(subscription.registration_id(), subscription);
+                let id = RegistrationId::new(subscription.registration_id());
+                self.subscriptions.insert(id, subscription);
             }
             RecorderCommand::StartRecording(start, counter) => {
                 counter.set_release(start.join_position);
@@ -135,7 +136,8 @@ impl Recorder {
     fn count_transports(&mut self, id: RecordingId) {
         let Some(active) = self.recordings.iter().find(|active| active.id == id) else { return };
         let Some(subscription) = self.subscriptions.get_mut(&active.subscription) else { return };
-        let image = subscription.images().find(|image| image.correlation_id() == active.image);
+        let image =
+            subscription.images().find(|image| image.correlation_id() == active.image.get());
         let count = image.map_or(0, |image| image.active_transport_count());
         self.send(RecorderEvent::Transports { recording: id, count });
     }
@@ -146,7 +148,7 @@ impl Recorder {
         for active in &mut self.recordings {
             let mut image =
                 self.subscriptions.get_mut(&active.subscription).and_then(|subscription| {
-                    subscription.images().find(|image| image.correlation_id() == active.image)
+                    subscription.images().find(|image| image.correlation_id() == active.image.get())
                 });
             let source = image.as_mut().map(|image| image as &mut dyn BlockSource);
             let work = active.recording.write_block(source, &mut self.writer);

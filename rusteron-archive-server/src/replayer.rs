@@ -23,6 +23,7 @@ use rusteron_client::{Aeron, ExclusivePublication};
 use rusteron_core::agent::{Agent, AgentError};
 
 use crate::conductor::effect::{Failure, StartReplay};
+use crate::ids::ReplayId;
 use crate::recorder::IoCounters;
 use crate::replayer::replay::{Replay, ReplayEnd};
 
@@ -32,7 +33,7 @@ pub(crate) enum ReplayerCommand {
     /// Replays into a publication, which stands at the position of the replay.
     StartReplay(Box<StartReplay>, Box<ExclusivePublication>),
     /// Ends a replay. One that has ended by itself is no error.
-    AbortReplay(i64),
+    AbortReplay(ReplayId),
 }
 
 /// What the replayer tells the conductor.
@@ -40,14 +41,14 @@ pub(crate) enum ReplayerCommand {
 pub(crate) enum ReplayerEvent {
     /// The first segment is open.
     Started {
-        replay: i64,
+        replay: ReplayId,
         /// The publication's.
         session_id: i32,
     },
     /// A replay has ended, perhaps before it started. Its publication is back to be closed, which
     /// revokes it unless the replay is complete.
     Ended {
-        replay: i64,
+        replay: ReplayId,
         has_started: bool,
         failure: Option<Failure>,
         publication: Box<ExclusivePublication>,
@@ -70,7 +71,7 @@ pub(crate) struct Replayer {
 
 #[derive(Debug)]
 struct ActiveReplay {
-    id: i64,
+    id: ReplayId,
     replay: Replay,
     publication: Box<ExclusivePublication>,
 }

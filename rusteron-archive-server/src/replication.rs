@@ -24,6 +24,7 @@ use std::mem;
 use crate::channel::ChannelError;
 use crate::control::Clock;
 use crate::control::responses::Failure;
+use crate::ids::{RecordingId, SourceRecordingId};
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::messages::{
     ListRecordingRequest, RecordingPositionRequest, ReplayRequest, ReplayTokenRequest,
@@ -63,7 +64,7 @@ pub(crate) struct Replication {
     source: SourceSession,
     state: State,
     /// The copy, once it is in the catalog.
-    recording: Option<i64>,
+    recording: Option<RecordingId>,
     /// Where the replay begins.
     replay_position: i64,
     source_stop_position: i64,
@@ -88,7 +89,7 @@ pub(crate) struct Replication {
 impl Replication {
     pub(crate) fn new(request: ReplicationRequest, source: SourceSession, timeout_ns: i64) -> Self {
         Self {
-            recording: (request.recording != NULL).then_some(request.recording),
+            recording: request.recording,
             replay_position: request.existing.map_or(NULL, |(end, _)| end),
             request,
             source,
@@ -111,11 +112,11 @@ impl Replication {
     }
 
     /// The copy, if it is known already.
-    pub(crate) fn recording(&self) -> Option<i64> {
+    pub(crate) fn recording(&self) -> Option<RecordingId> {
         self.recording
     }
 
-    pub(crate) fn source_recording(&self) -> i64 {
+    pub(crate) fn source_recording(&self) -> SourceRecordingId {
         self.request.source_recording
     }
 
@@ -162,7 +163,7 @@ impl Replication {
     }
 
     /// The copy is in the catalog.
-    pub(crate) fn on_described(&mut self, recording: i64) {
+    pub(crate) fn on_described(&mut self, recording: RecordingId) {
         self.recording = Some(recording);
     }
 
@@ -288,7 +289,7 @@ impl Replication {
         now: Clock,
         link: &mut L,
     ) -> Result<(), Failure> {
-        let recording_id = self.request.source_recording;
+        let recording_id = self.request.source_recording.get();
         let asking = Asking::once(
             "failed to list remote recording descriptor",
             "failed to fetch remote recording descriptor",
@@ -352,7 +353,7 @@ impl Replication {
         now: Clock,
         link: &mut L,
     ) -> Result<Option<i64>, Failure> {
-        let recording_id = self.request.source_recording;
+        let recording_id = self.request.source_recording.get();
         let not_sent = "failed to send recording position request";
         let not_answered = "failed to get recording position";
         let asking = Asking { attempts, ..Asking::once(not_sent, not_answered) };
@@ -393,7 +394,7 @@ impl Replication {
             self.enter(State::Replay, now);
             return Ok(());
         }
-        let recording_id = self.request.source_recording;
+        let recording_id = self.request.source_recording.get();
         let asking =
             Asking::once("failed to send replay token request", "failed to get replay token");
         let answer =
@@ -410,7 +411,7 @@ impl Replication {
     /// The source finds the channel of the replay by the stream on which it is requested.
     fn add_replay_requests(&mut self, now: Clock, copy: &Copy) -> Result<(), Failure> {
         let Some(subscription) = copy.subscription else { return Ok(()) };
-        let channel = self.request.control.replay_requests(subscription).map_err(refused)?;
+        let channel = self.request.control.replay_requests(subscription.get()).map_err(refused)?;
         self.enter(State::Replay, now);
         self.due.push_back(Action::AddReplayRequests { channel });
         Ok(())
@@ -434,7 +435,7 @@ impl Replication {
                 };
                 let (is_live, id) =
                     (self.request.live_destination.is_some(), self.replay_session_id);
-                let channel = self.request.replay.replay(&address, id, is_live, subscription);
+                let channel = self.request.replay.replay(&address, id, is_live, subscription.get());
                 self.replay_channel.insert(channel.map_err(refused)?).clone()
             }
         };
@@ -452,7 +453,7 @@ impl Replication {
         let request = ReplayRequest {
             control_session_id: 0,
             correlation_id: 0,
-            recording_id: self.request.source_recording,
+            recording_id: self.request.source_recording.get(),
             position: self.replay_position,
             length,
             replay_stream_id: self.stream_id,

@@ -3,6 +3,7 @@
 use crate::catalog::Recording;
 use crate::catalog::descriptor::{Descriptor, Texts};
 use crate::catalog::{Catalog, CatalogError, NewRecording};
+use crate::ids::RecordingId;
 
 impl Catalog {
     /// Adds the entry of a recording of another archive. It is stopped, and empty.
@@ -10,7 +11,7 @@ impl Catalog {
         &mut self,
         source: NewRecording<'_>,
         start_ms: i64,
-    ) -> Result<i64, CatalogError> {
+    ) -> Result<RecordingId, CatalogError> {
         let id = self.free_id(&source)?;
         self.append(copied(&source, id, start_ms), &source.texts())
     }
@@ -18,7 +19,7 @@ impl Catalog {
     /// Makes an empty recording a copy of another archive's, of which nothing is there either.
     pub(crate) fn replace_by_copy(
         &mut self,
-        id: i64,
+        id: RecordingId,
         source: NewRecording<'_>,
         start_ms: i64,
     ) -> Result<(), CatalogError> {
@@ -37,7 +38,7 @@ impl Catalog {
     /// Replaces the channels of a recording. Like Java's, its entry does not get shorter.
     pub(crate) fn update_channel(
         &mut self,
-        id: i64,
+        id: RecordingId,
         stripped_channel: &str,
         original_channel: &str,
     ) -> Result<(), CatalogError> {
@@ -73,7 +74,7 @@ impl Catalog {
     }
 }
 
-fn copied(source: &NewRecording<'_>, id: i64, start_ms: i64) -> Descriptor {
+fn copied(source: &NewRecording<'_>, id: RecordingId, start_ms: i64) -> Descriptor {
     Descriptor { start_timestamp: start_ms, stop_timestamp: start_ms, ..source.descriptor(id) }
 }
 
@@ -102,10 +103,10 @@ mod tests {
         let storage = FaultyStorage::default();
         let mut catalog = open(&storage, &settings()).expect("a catalog");
         assert_eq!(catalog.add_copy(SOURCE, 4000).expect("a copy"), 0);
-        let copy = *catalog.get(0).expect("the copy");
+        let copy = *catalog.get(0.into()).expect("the copy");
         assert_eq!((copy.start_position, copy.stop_position), (1024, 1024));
         assert_eq!((copy.start_timestamp, copy.stop_timestamp), (4000, 4000));
-        assert_eq!(open(&storage, &settings()).expect("it again").get(0), Some(&copy));
+        assert_eq!(open(&storage, &settings()).expect("it again").get(0.into()), Some(&copy));
     }
 
     #[test]
@@ -117,9 +118,9 @@ mod tests {
             for _ in 0..2 {
                 catalog.add(NewRecording { source_identity: "x", ..SOURCE }, 1).expect("an entry");
             }
-            catalog.set_extended(0, 55, 66, 5).expect("an edit");
-            catalog.set_stopped(0, 1024, 2).expect("an edit");
-            let second = catalog.descriptor_bytes(1).expect("its bytes").to_vec();
+            catalog.set_extended(0.into(), 55.into(), 66.into(), 5).expect("an edit");
+            catalog.set_stopped(0.into(), 1024, 2).expect("an edit");
+            let second = catalog.descriptor_bytes(1.into()).expect("its bytes").to_vec();
             let channel = format!("aeron:ipc?alias={}", "y".repeat(300));
             let source = NewRecording {
                 start_position: 64,
@@ -127,17 +128,17 @@ mod tests {
                 original_channel: &channel,
                 ..SOURCE
             };
-            catalog.replace_by_copy(0, source, 4000).expect("a copy");
+            catalog.replace_by_copy(0.into(), source, 4000).expect("a copy");
             for catalog in [&catalog, &open(&storage, &settings).expect("it again")] {
-                let copy = *catalog.get(0).expect("the copy");
+                let copy = *catalog.get(0.into()).expect("the copy");
                 assert_eq!((copy.start_position, copy.stop_position), (64, 64));
                 assert_eq!((copy.term_length, copy.start_timestamp), (128 << 10, 4000));
                 assert_eq!((copy.control_session_id, copy.correlation_id), (55, 66));
-                assert!(catalog.channel_contains(0, b"yyy"));
+                assert!(catalog.channel_contains(0.into(), b"yyy"));
             }
-            assert_eq!(catalog.descriptor_bytes(1), Some(&second[..]));
-            let unknown = catalog.replace_by_copy(9, SOURCE, 1);
-            assert!(matches!(unknown, Err(CatalogError::UnknownRecording(9))));
+            assert_eq!(catalog.descriptor_bytes(1.into()), Some(&second[..]));
+            let unknown = catalog.replace_by_copy(9.into(), SOURCE, 1);
+            assert!(matches!(unknown, Err(CatalogError::UnknownRecording(id)) if id == 9));
         }
     }
 }

@@ -4,7 +4,8 @@ use std::fmt;
 
 use rusteron_core::log_buffer::FRAME_ALIGNMENT;
 
-use crate::catalog::header::ALIGNMENT;
+use crate::catalog::header::{ALIGNMENT, i32_at, i64_at};
+use crate::ids::RecordingId;
 use crate::segment::Geometry;
 use crate::segment::checksum::Checksum;
 
@@ -56,7 +57,7 @@ pub(crate) struct Descriptor {
     /// The session and the request that extended the recording last, or 0.
     pub(crate) control_session_id: i64,
     pub(crate) correlation_id: i64,
-    pub(crate) recording_id: i64,
+    pub(crate) recording_id: RecordingId,
     pub(crate) start_timestamp: i64,
     /// [`NULL_TIMESTAMP`] while the recording is active.
     pub(crate) stop_timestamp: i64,
@@ -94,7 +95,7 @@ impl Descriptor {
         Self {
             control_session_id: i64_at(entry, 32),
             correlation_id: i64_at(entry, 40),
-            recording_id: i64_at(entry, RECORDING_ID_OFFSET),
+            recording_id: stated_id(entry),
             start_timestamp: i64_at(entry, 56),
             stop_timestamp: i64_at(entry, 64),
             start_position: i64_at(entry, 72),
@@ -124,7 +125,7 @@ impl Descriptor {
     /// recordings whose other values are wrong, and refuses what cannot be done with them.
     pub(super) fn check(&self) -> Result<(), String> {
         let Self { recording_id: id, stop_position: stop, .. } = *self;
-        if id < 0 {
+        if id.get() < 0 {
             return Err(format!("recording id {id}: must not be negative"));
         }
         self.geometry().check().map_err(|wrong| format!("recording {id}: {wrong}"))?;
@@ -177,7 +178,7 @@ impl Descriptor {
         let longs = [
             (32, self.control_session_id),
             (40, self.correlation_id),
-            (RECORDING_ID_OFFSET, self.recording_id),
+            (RECORDING_ID_OFFSET, self.recording_id.get()),
             (56, self.start_timestamp),
             (STOP_TIMESTAMP_OFFSET, self.stop_timestamp),
             (72, self.start_position),
@@ -280,22 +281,12 @@ pub(super) fn entry_length(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Returns where the descriptor ends by the entry's length. Padding may follow.
+pub(super) fn stated_id(entry: &[u8]) -> RecordingId {
+    RecordingId::new(i64_at(entry, RECORDING_ID_OFFSET))
+}
+
 pub(super) fn stated_end(entry: &[u8]) -> usize {
     (ENTRY_HEADER_LENGTH + i32_at(entry, 0) as usize).min(entry.len())
-}
-
-/// Reads a number of 32 bits, which must lie within `bytes`.
-pub(super) fn i32_at(bytes: &[u8], offset: usize) -> i32 {
-    let mut number = [0; 4];
-    number.copy_from_slice(&bytes[offset..][..4]);
-    i32::from_le_bytes(number)
-}
-
-/// Reads a number of 64 bits, which must lie within `bytes`.
-pub(super) fn i64_at(bytes: &[u8], offset: usize) -> i64 {
-    let mut number = [0; 8];
-    number.copy_from_slice(&bytes[offset..][..8]);
-    i64::from_le_bytes(number)
 }
 
 #[cfg(test)]
@@ -305,7 +296,7 @@ mod tests {
     const DESCRIPTOR: Descriptor = Descriptor {
         control_session_id: 1,
         correlation_id: 2,
-        recording_id: 3,
+        recording_id: RecordingId::new(3),
         start_timestamp: 4,
         stop_timestamp: 5,
         start_position: 64,
@@ -361,7 +352,10 @@ mod tests {
             change(&mut descriptor);
             Descriptor::read(&descriptor.to_entry(&TEXTS, 0, None)).expect_err("a wrong descriptor")
         };
-        assert_eq!(refused(|d| d.recording_id = -1), "recording id -1: must not be negative");
+        assert_eq!(
+            refused(|d| d.recording_id = (-1).into()),
+            "recording id -1: must not be negative"
+        );
         let cases: [(&str, Change); 7] = [
             ("start position -32", |d| d.start_position = -32),
             ("stop position -2", |d| d.stop_position = -2),

@@ -5,6 +5,7 @@ use crate::catalog::descriptor::{
     CHECKSUM_OFFSET, Descriptor, FIXED_LENGTH, RecordingState, STATE_OFFSET,
 };
 use crate::catalog::{Catalog, CatalogError};
+use crate::ids::RecordingId;
 use crate::storage::{PAGE_LENGTH, SyncLevel};
 
 impl Catalog {
@@ -16,19 +17,23 @@ impl Catalog {
     /// Moves the start of a recording, which may be active, to a position that is not behind its end.
     pub(crate) fn set_start_position(
         &mut self,
-        id: i64,
+        id: RecordingId,
         position: i64,
     ) -> Result<(), CatalogError> {
         self.edit(id, |descriptor| descriptor.start_position = position)
     }
 
     /// Moves the end of a stopped recording to a position that is not before its start.
-    pub(crate) fn set_stop_position(&mut self, id: i64, position: i64) -> Result<(), CatalogError> {
+    pub(crate) fn set_stop_position(
+        &mut self,
+        id: RecordingId,
+        position: i64,
+    ) -> Result<(), CatalogError> {
         self.edit(id, |descriptor| descriptor.stop_position = position)
     }
 
     /// Deletes a recording. As in Java, its entry stays in the file, and its id is not used again.
-    pub(crate) fn delete(&mut self, id: i64) -> Result<(), CatalogError> {
+    pub(crate) fn delete(&mut self, id: RecordingId) -> Result<(), CatalogError> {
         let index = self.index(id).ok_or(CatalogError::UnknownRecording(id))?;
         let offset = self.recordings[index].offset + STATE_OFFSET;
         self.file.overwrite(offset, &RecordingState::Deleted.to_bytes())?;
@@ -38,7 +43,7 @@ impl Catalog {
 
     pub(super) fn edit(
         &mut self,
-        id: i64,
+        id: RecordingId,
         change: impl FnOnce(&mut Descriptor),
     ) -> Result<(), CatalogError> {
         let index = self.index(id).ok_or(CatalogError::UnknownRecording(id))?;

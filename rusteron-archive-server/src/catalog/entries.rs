@@ -8,10 +8,10 @@ use rusteron_core::cnc::epoch;
 use crate::catalog::CatalogError;
 use crate::catalog::descriptor::{
     CHECKSUM_OFFSET, Descriptor, ENTRY_HEADER_LENGTH, FIXED_LENGTH, RecordingState, STATE_OFFSET,
-    Texts, WrongChecksum, check_checksum, i32_at, stated_end,
+    Texts, WrongChecksum, check_checksum, stated_end,
 };
 use crate::catalog::file::CatalogFile;
-use crate::catalog::header::{self, NEXT_ID_OFFSET};
+use crate::catalog::header::{self, NEXT_ID_OFFSET, i32_at};
 use crate::segment::checksum::Checksum;
 use crate::storage::{Storage, SyncLevel};
 
@@ -79,7 +79,7 @@ impl RecordingEntry {
         let time = |ms: i64| epoch::time(ms).unwrap_or(SystemTime::UNIX_EPOCH);
         let active = descriptor.is_active();
         Self {
-            recording_id: descriptor.recording_id,
+            recording_id: descriptor.recording_id.get(),
             start_time: time(descriptor.start_timestamp),
             stop_time: (!active).then(|| time(descriptor.stop_timestamp)),
             start_position: descriptor.start_position,
@@ -190,7 +190,7 @@ impl Entries {
         let mut content = header::empty();
         let old = self.file.content();
         let last = self.list.last().map_or(-1, |last| last.recording_id);
-        let next_id = match header::next_id(old) {
+        let next_id = match header::next_id(old).get() {
             0 => last.saturating_add(1),
             next_id => next_id,
         };

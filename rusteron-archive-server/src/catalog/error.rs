@@ -6,6 +6,7 @@ use crate::catalog::descriptor::WrongChecksum;
 use crate::catalog::file::CATALOG_NAME;
 use crate::catalog::header::{self, VERSION};
 use crate::error::{ServerError, ServerErrorKind};
+use crate::ids::RecordingId;
 
 /// Why the catalog cannot be opened, or an edit was not made. After a failed edit, the catalog is as it was before.
 #[derive(Debug)]
@@ -19,13 +20,13 @@ pub(crate) enum CatalogError {
     /// The catalog has reached its greatest length, or has no recording id left.
     Full(String),
     /// The entry is not the one that its checksum was made of.
-    Checksum { recording: i64, wrong: WrongChecksum },
+    Checksum { recording: RecordingId, wrong: WrongChecksum },
     /// No valid entry has this id.
-    UnknownRecording(i64),
+    UnknownRecording(RecordingId),
     /// The end of a recording that was active when the archive ended cannot be found.
-    Recovery { recording: i64, reason: String },
+    Recovery { recording: RecordingId, reason: String },
     /// A recording that was active has lost what was not synced when the operating system failed.
-    Gap { recording: i64, reason: String },
+    Gap { recording: RecordingId, reason: String },
     /// The storage failed.
     Io { action: &'static str, source: io::Error },
 }
@@ -36,7 +37,7 @@ impl CatalogError {
     }
 
     /// Returns the recording whose files do not tell its end, if the error says that.
-    pub(crate) fn endless_recording(&self) -> Option<i64> {
+    pub(crate) fn endless_recording(&self) -> Option<RecordingId> {
         match self {
             Self::Recovery { recording, .. }
             | Self::Gap { recording, .. }

@@ -79,17 +79,17 @@ fn catalog_of_java_returns_to_java() {
 
     let by_java = content(&dir);
     let mut catalog = open(&dir, 1);
-    let recorded = *catalog.get(id).expect("Java's recording");
+    let recorded = *catalog.get(id.into()).expect("Java's recording");
     assert_eq!((recorded.start_position, recorded.stop_position), (0, position));
-    assert!(catalog.channel_contains(id, b"aeron:ipc"));
-    catalog.set_stopped(id, position, recorded.stop_timestamp).expect("an edit");
+    assert!(catalog.channel_contains(id.into(), b"aeron:ipc"));
+    catalog.set_stopped(id.into(), position, recorded.stop_timestamp).expect("an edit");
     assert_eq!(content(&dir), by_java);
 
     // An entry of ours between two others, longer and then shorter than before.
     let second = catalog.add(OURS, 2).expect("a recording");
     let third = catalog.add(OURS, 3).expect("a recording");
     for id in [second, third] {
-        catalog.set_extended(id, 11, 12, 13).expect("an edit");
+        catalog.set_extended(id, 11.into(), 12.into(), 13).expect("an edit");
         catalog.set_stopped(id, 96, 4).expect("an edit");
     }
     let long = format!("aeron:ipc?alias={}", "x".repeat(1000));
@@ -118,7 +118,7 @@ fn catalog_of_java_returns_to_java() {
     let again = content(&dir);
     let catalog = open(&dir, 5);
     assert_eq!(catalog.get(third).map(|known| known.session_id), Some(13));
-    assert_eq!((catalog.next_id(), content(&dir)), (4, again));
+    assert_eq!((catalog.next_id(), content(&dir)), (4.into(), again));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn killed_recordings_end_where_java_ends_them() {
     let root = tempfile::tempdir().expect("a directory");
     let ours = copy(archive.archive_dir(), root.path()).expect("a copy");
     let catalog = open(&ours, 6);
-    let recovered = *catalog.get(id).expect("the recording");
+    let recovered = *catalog.get(id.into()).expect("the recording");
     assert_eq!((recovered.stop_position, recovered.stop_timestamp), (position, 6));
     drop(catalog);
     let by_us = content(&ours);

@@ -1,7 +1,7 @@
 //! The header of the catalog's file.
 
 use crate::catalog::CatalogError;
-use crate::catalog::descriptor::{i32_at, i64_at};
+use crate::ids::RecordingId;
 
 /// The length of the header, and the offset of the first entry.
 pub(super) const HEADER_LENGTH: usize = 32;
@@ -33,7 +33,7 @@ pub(super) fn check(bytes: &[u8; HEADER_LENGTH]) -> Result<(), CatalogError> {
     if alignment != ALIGNMENT as i32 {
         return Err(CatalogError::Alignment { found: alignment });
     }
-    if next_id(bytes) < 0 {
+    if next_id(bytes).get() < 0 {
         let reason = format!("next recording id {}: must not be negative", next_id(bytes));
         return Err(CatalogError::Corrupt { offset: NEXT_ID_OFFSET, reason });
     }
@@ -41,8 +41,8 @@ pub(super) fn check(bytes: &[u8; HEADER_LENGTH]) -> Result<(), CatalogError> {
 }
 
 /// Returns the id of the next recording, as the file has it.
-pub(super) fn next_id(content: &[u8]) -> i64 {
-    i64_at(content, NEXT_ID_OFFSET)
+pub(super) fn next_id(content: &[u8]) -> RecordingId {
+    RecordingId::new(i64_at(content, NEXT_ID_OFFSET))
 }
 
 /// Returns the first number of a version.
@@ -53,6 +53,20 @@ pub(super) fn major(version: i32) -> i32 {
 /// Returns a version's numbers, joined by dots.
 pub(super) fn version_text(version: i32) -> String {
     format!("{}.{}.{}", major(version), (version >> 8) & 0xff, version & 0xff)
+}
+
+/// Reads a number of 32 bits, which must lie within `bytes`.
+pub(super) fn i32_at(bytes: &[u8], offset: usize) -> i32 {
+    let mut number = [0; 4];
+    number.copy_from_slice(&bytes[offset..][..4]);
+    i32::from_le_bytes(number)
+}
+
+/// Reads a number of 64 bits, which must lie within `bytes`.
+pub(super) fn i64_at(bytes: &[u8], offset: usize) -> i64 {
+    let mut number = [0; 8];
+    number.copy_from_slice(&bytes[offset..][..8]);
+    i64::from_le_bytes(number)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use std::io;
 
 use crate::catalog::{Catalog, CatalogError, Descriptor};
+use crate::ids::RecordingId;
 use crate::segment::Geometry;
 use crate::segment::checksum::Checksum;
 use crate::storage::{Storage, SyncLevel};
@@ -18,8 +19,8 @@ const LENGTH: usize = MAGIC.len() + 5 * size_of::<i64>() + size_of::<i32>();
 /// The segments of `source` become those of `destination`, which begins where they end, or ends where they begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Migration {
-    pub(crate) source: i64,
-    pub(crate) destination: i64,
+    pub(crate) source: RecordingId,
+    pub(crate) destination: RecordingId,
     /// The edges of the source before. Then it ends where it begins.
     pub(crate) source_start: i64,
     pub(crate) source_stop: i64,
@@ -53,8 +54,13 @@ impl Migration {
 
     fn to_bytes(self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        let fields =
-            [self.source, self.destination, self.source_start, self.source_stop, self.join];
+        let fields = [
+            self.source.get(),
+            self.destination.get(),
+            self.source_start,
+            self.source_stop,
+            self.join,
+        ];
         fields.iter().for_each(|field| bytes.extend_from_slice(&field.to_le_bytes()));
         let checksum = Checksum::Crc32.of(&bytes);
         bytes.extend_from_slice(&checksum.to_le_bytes());
@@ -75,8 +81,8 @@ impl Migration {
             i64::from_le_bytes(number)
         });
         Some(Self {
-            source: fields.next()?,
-            destination: fields.next()?,
+            source: RecordingId::new(fields.next()?),
+            destination: RecordingId::new(fields.next()?),
             source_start: fields.next()?,
             source_stop: fields.next()?,
             join: fields.next()?,
@@ -141,7 +147,7 @@ impl Catalog {
 
     /// Undoes a migration of this recording that could not be undone before. As long as that fails, segments of each of the
     /// two may have the name of the other one.
-    pub(crate) fn settle(&mut self, storage: &dyn Storage, id: i64) -> Result<(), String> {
+    pub(crate) fn settle(&mut self, storage: &dyn Storage, id: RecordingId) -> Result<(), String> {
         match self.unfinished {
             Some(unfinished) if [unfinished.source, unfinished.destination].contains(&id) => self
                 .undo(storage)

@@ -8,11 +8,12 @@ use rusteron_test_support::Random;
 
 use crate::catalog::descriptor::{
     CHECKSUM_OFFSET, Descriptor, ENTRY_HEADER_LENGTH, FIXED_LENGTH, NULL_POSITION, NULL_TIMESTAMP,
-    RECORDING_ID_OFFSET, RecordingState, Texts, entry_length, i32_at, i64_at, stated_end,
+    RECORDING_ID_OFFSET, RecordingState, Texts, entry_length, stated_end, stated_id,
 };
 use crate::catalog::file::CATALOG_NAME;
-use crate::catalog::header::{self, HEADER_LENGTH};
+use crate::catalog::header::{self, HEADER_LENGTH, i32_at};
 use crate::catalog::{Catalog, CatalogError, CatalogSettings, NewRecording};
+use crate::ids::RecordingId;
 use crate::segment::checksum::Checksum;
 use crate::storage::faulty::FaultyStorage;
 use crate::storage::{PAGE_LENGTH, SyncLevel};
@@ -42,7 +43,7 @@ pub(super) fn open(
 /// The recordings that a catalog must have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Model {
-    recordings: BTreeMap<i64, Known>,
+    recordings: BTreeMap<RecordingId, Known>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,12 +57,12 @@ struct Known {
 #[derive(Debug, Clone)]
 enum Edit {
     Add { start_position: i64, session_id: i32, stream_id: i32, texts: [String; 3], now_ms: i64 },
-    Stop { id: i64, position: i64, now_ms: i64 },
-    Extend { id: i64, session_id: i32, correlation_id: i64 },
-    UpdateChannel { id: i64, stripped: String, original: String },
-    MoveStart { id: i64, position: i64 },
-    MoveStop { id: i64, position: i64 },
-    Delete { id: i64 },
+    Stop { id: RecordingId, position: i64, now_ms: i64 },
+    Extend { id: RecordingId, session_id: i32, correlation_id: i64 },
+    UpdateChannel { id: RecordingId, stripped: String, original: String },
+    MoveStart { id: RecordingId, position: i64 },
+    MoveStop { id: RecordingId, position: i64 },
+    Delete { id: RecordingId },
 }
 
 impl Edit {
@@ -121,12 +122,12 @@ impl Edit {
                     source_identity,
                 };
                 let id = catalog.add(new, *now_ms)?;
-                assert_eq!((id, catalog.next_id()), (next_id, next_id + 1));
+                assert_eq!((id, catalog.next_id()), (next_id, next_id.saturating_next()));
                 Ok(())
             }
             Self::Stop { id, position, now_ms } => catalog.set_stopped(*id, *position, *now_ms),
             Self::Extend { id, session_id, correlation_id } => {
-                catalog.set_extended(*id, 12, *correlation_id, *session_id)
+                catalog.set_extended(*id, 12.into(), (*correlation_id).into(), *session_id)
             }
             Self::UpdateChannel { id, stripped, original } => {
                 catalog.update_channel(*id, stripped, original)
@@ -138,7 +139,7 @@ impl Edit {
     }
 
     /// Makes the edit in the model, where `next_id` is the id of a recording that is added.
-    fn model(&self, model: &mut Model, next_id: i64) {
+    fn model(&self, model: &mut Model, next_id: RecordingId) {
         let id = match self {
             Self::Add { .. } => next_id,
             Self::Delete { id } => return drop(model.recordings.remove(id)),
@@ -217,7 +218,7 @@ impl Model {
         let mut model = Self::default();
         let content = storage.content(CATALOG_NAME).expect("a catalog");
         let (entries, _) = entries(&content);
-        for descriptor in catalog.descriptors_from(i64::MIN) {
+        for descriptor in catalog.descriptors_from(i64::MIN.into()) {
             let id = descriptor.recording_id;
             assert_eq!(catalog.get(id), Some(descriptor));
             let entry = entry(&entries, id);
@@ -236,7 +237,7 @@ impl Model {
     /// Compares the answers of a catalog.
     fn check_queries(&self, catalog: &Catalog, random: &mut Random) {
         let next_id = catalog.next_id();
-        let id = random.below(next_id as usize + 2) as i64 - 1;
+        let id = RecordingId::from(random.below(next_id.get() as usize + 2) as i64 - 1);
         let known = self.recordings.get(&id);
         assert_eq!(catalog.get(id), known.map(|known| &known.descriptor));
         assert_eq!(catalog.descriptor_bytes(id).is_some(), known.is_some());
@@ -248,7 +249,7 @@ impl Model {
         let contains = known.is_some_and(|known| known.texts[1].contains(&fragment));
         assert_eq!(catalog.channel_contains(id, fragment.as_bytes()), contains);
         let (session_id, stream_id) = (random.below(3) as i32, random.below(3) as i32);
-        let is_match = |(_, known): &(&i64, &Known)| {
+        let is_match = |(_, known): &(&RecordingId, &Known)| {
             let Descriptor { session_id: session, stream_id: stream, .. } = known.descriptor;
             (session, stream) == (session_id, stream_id) && known.texts[1].contains(&fragment)
         };
@@ -276,10 +277,9 @@ fn texts(entry: &[u8]) -> [String; 3] {
 }
 
 /// Returns the valid entry of a recording, without what follows its stated length.
-fn entry<'a>(entries: &[&'a [u8]], id: i64) -> &'a [u8] {
+fn entry<'a>(entries: &[&'a [u8]], id: RecordingId) -> &'a [u8] {
     let is_its = |entry: &&&[u8]| {
-        RecordingState::of(entry) == Ok(RecordingState::Valid)
-            && i64_at(entry, RECORDING_ID_OFFSET) == id
+        RecordingState::of(entry) == Ok(RecordingState::Valid) && stated_id(entry) == id
     };
     let found = entries.iter().find(is_its).expect("an entry");
     &found[..stated_end(found)]
@@ -301,7 +301,7 @@ fn check_for_java(storage: &FaultyStorage) {
     let Some(content) = storage.content(CATALOG_NAME) else { return };
     header::check(content.first_chunk().expect("a header")).expect("a header of ours");
     let (entries, _) = entries(&content);
-    let ids = || entries.iter().map(|entry| i64_at(entry, RECORDING_ID_OFFSET));
+    let ids = || entries.iter().map(|entry| stated_id(entry));
     // Or Java refuses to start.
     assert!(ids().all(|id| id < header::next_id(&content)));
     // Or `compact` deletes segments of the valid one, and Java refuses to start.
@@ -370,7 +370,7 @@ fn failed_edit_changes_nothing() {
                 }
                 Err(CatalogError::Io { .. }) => {
                     // An id can have been used up.
-                    assert!((next_id..=next_id + 1).contains(&catalog.next_id()));
+                    assert!((next_id..=next_id.saturating_next()).contains(&catalog.next_id()));
                     let mut replaced = model.clone();
                     edit.model(&mut replaced, next_id);
                     // A new file whose name could not be synced is there all the same.

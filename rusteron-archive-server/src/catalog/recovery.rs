@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::catalog::CatalogError;
 use crate::catalog::descriptor::Descriptor;
+use crate::ids::RecordingId;
 use crate::segment::Geometry;
 use crate::segment::cut::keep_behind;
 use crate::segment::scan::{self, Evidence, Found, ScanError, Tail};
@@ -40,7 +41,7 @@ pub(super) fn find_end(
 }
 
 /// Returns the conversion of errors of a scan for a recording's end.
-fn unknown_end(recording: i64) -> impl Fn(ScanError) -> CatalogError {
+fn unknown_end(recording: RecordingId) -> impl Fn(ScanError) -> CatalogError {
     move |error| CatalogError::Recovery { recording, reason: error.to_string() }
 }
 

@@ -37,7 +37,7 @@ fn three_recordings() -> FaultyStorage {
     for now_ms in 0..3 {
         catalog.add(NEW, now_ms).expect("a recording");
     }
-    catalog.set_stopped(0, 64, 5).expect("an edit");
+    catalog.set_stopped(0.into(), 64, 5).expect("an edit");
     storage
 }
 
@@ -66,13 +66,13 @@ const SECOND: usize = FIRST + 192;
 fn fragment_is_searched_in_the_original_channel() {
     let storage = three_recordings();
     let catalog = open(&storage, &settings()).expect("a catalog");
-    assert!(catalog.channel_contains(0, b"alias=a|mtu"));
-    assert!(catalog.channel_contains(0, b""));
-    assert!(!catalog.channel_contains(0, b"alias=b"));
-    assert!(!catalog.channel_contains(3, b""));
-    assert_eq!(catalog.find_last(0, 5, sample::STREAM_ID, b"mtu"), Some(2));
-    assert_eq!(catalog.find_last(3, 5, sample::STREAM_ID, b"mtu"), None);
-    assert_eq!(catalog.find_last(0, 6, sample::STREAM_ID, b"mtu"), None);
+    assert!(catalog.channel_contains(0.into(), b"alias=a|mtu"));
+    assert!(catalog.channel_contains(0.into(), b""));
+    assert!(!catalog.channel_contains(0.into(), b"alias=b"));
+    assert!(!catalog.channel_contains(3.into(), b""));
+    assert_eq!(catalog.find_last(0.into(), 5, sample::STREAM_ID, b"mtu"), Some(2.into()));
+    assert_eq!(catalog.find_last(3.into(), 5, sample::STREAM_ID, b"mtu"), None);
+    assert_eq!(catalog.find_last(0.into(), 6, sample::STREAM_ID, b"mtu"), None);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn same_edit_changes_no_byte() {
     let storage = three_recordings();
     let mut catalog = open(&storage, &settings()).expect("a catalog");
     let before = content(&storage);
-    catalog.set_stopped(0, 64, 5).expect("an edit");
+    catalog.set_stopped(0.into(), 64, 5).expect("an edit");
     assert_eq!(content(&storage), before);
 }
 
@@ -91,12 +91,15 @@ fn entries_that_are_not_valid_are_skipped_and_kept() {
         bytes[SECOND + STATE_OFFSET] = state;
         let storage = with_content(&bytes);
         let mut catalog = open(&storage, &settings()).expect("a catalog");
-        assert_eq!(catalog.get(1), None);
-        assert_eq!(catalog.descriptor_bytes(1), None);
-        assert!(matches!(catalog.set_stopped(1, 0, 0), Err(CatalogError::UnknownRecording(1))));
+        assert_eq!(catalog.get(1.into()), None);
+        assert_eq!(catalog.descriptor_bytes(1.into()), None);
+        assert!(
+            matches!(catalog.set_stopped(1.into(), 0, 0), Err(CatalogError::UnknownRecording(id)) if id == 1)
+        );
         assert_eq!(catalog.add(NEW, 0).expect("a recording"), 3);
         assert_eq!(content(&storage)[SECOND..][..192], bytes[SECOND..][..192]);
-        let ids: Vec<_> = catalog.descriptors_from(0).map(|known| known.recording_id).collect();
+        let ids: Vec<_> =
+            catalog.descriptors_from(0.into()).map(|known| known.recording_id).collect();
         assert_eq!(ids, [0, 2, 3]);
     }
 }
@@ -141,7 +144,7 @@ fn last_id_of_a_segment_leaves_the_catalog_open() {
     storage.create("9223372036854775807-0.rec", 64 << 10).expect("a segment");
     let mut catalog = open(&storage, &settings()).expect("a catalog");
     assert!(matches!(catalog.add(NEW, 0), Err(CatalogError::Full(_))));
-    assert_eq!(catalog.descriptors_from(0).count(), 3);
+    assert_eq!(catalog.descriptors_from(0.into()).count(), 3);
 }
 
 /// An operator, or another archive, has put it there since the start.
@@ -171,10 +174,10 @@ fn recordings_between_frames_are_served() {
     for start_position in [1, 33, 64] {
         catalog.add(NewRecording { start_position, mtu: 7, ..NEW }, 1).expect("a recording");
     }
-    catalog.set_stopped(2, 3, 5).expect("an end before the start");
+    catalog.set_stopped(2.into(), 3, 5).expect("an end before the start");
     let catalog = open(&storage, &settings()).expect("a catalog");
     let edges: Vec<_> = catalog
-        .descriptors_from(0)
+        .descriptors_from(0.into())
         .map(|known| (known.start_position, known.stop_position))
         .collect();
     assert_eq!(edges, [(1, 1), (33, 33), (64, 3)]);
@@ -196,7 +199,7 @@ fn impossible_entry_is_set_aside_alone() {
         let [error] = catalog.set_aside().collect::<Vec<_>>()[..] else { panic!("{offset}") };
         let text = error.to_string();
         assert!(text.contains(&format!("corrupt at byte 224: {reason}")), "{text}");
-        assert_eq!(catalog.get(1), None);
+        assert_eq!(catalog.get(1.into()), None);
         assert_eq!(catalog.add(NEW, 0).expect("a recording"), 3);
         assert_eq!(content(&storage)[SECOND..][..192], bytes[SECOND..][..192]);
     }
@@ -210,7 +213,7 @@ fn entry_that_its_checksum_contradicts_is_set_aside() {
     let mut catalog = open(&storage, &settings).expect("a catalog");
     for id in 0..3 {
         catalog.add(NEW, 1).expect("a recording");
-        catalog.set_stopped(id, 640, 2).expect("an edit");
+        catalog.set_stopped(id.into(), 640, 2).expect("an edit");
     }
     let mut bytes = content(&storage);
     bytes[SECOND + STOP_POSITION] ^= 0x20;
@@ -220,18 +223,18 @@ fn entry_that_its_checksum_contradicts_is_set_aside() {
     let text = error.to_string();
     assert!(text.contains("recording 1 is not served: catalog checksum="), "{text}");
     assert!(text.contains("`rusteron archive verify 1 --repair`"), "{text}");
-    let ids: Vec<_> = catalog.descriptors_from(0).map(|known| known.recording_id).collect();
+    let ids: Vec<_> = catalog.descriptors_from(0.into()).map(|known| known.recording_id).collect();
     assert_eq!(ids, [0, 2]);
     assert_eq!(content(&storage)[SECOND..][..192], bytes[SECOND..][..192]);
     // Another kind of checksum than the one that the archive was configured with before.
     let other = CatalogSettings { checksum: Some(Checksum::Crc32c), ..settings };
-    assert_eq!(open(&storage, &other).expect("a catalog").descriptors_from(0).count(), 2);
+    assert_eq!(open(&storage, &other).expect("a catalog").descriptors_from(0.into()).count(), 2);
     // An archive without checksums leaves none that would be wrong.
     let without = CatalogSettings { checksum: None, ..other.clone() };
     let mut catalog = open(&storage, &without).expect("a catalog");
-    catalog.set_stopped(0, 64, 3).expect("an edit");
+    catalog.set_stopped(0.into(), 64, 3).expect("an edit");
     let catalog = open(&storage, &other).expect("a catalog");
-    assert_eq!(catalog.get(0).map(|known| known.stop_position), Some(64));
+    assert_eq!(catalog.get(0.into()).map(|known| known.stop_position), Some(64));
     assert_eq!(catalog.set_aside().count(), 1);
 }
 
@@ -243,11 +246,11 @@ fn checksum_of_the_active_entry_is_right() {
     open(&storage, &settings).and_then(|mut catalog| catalog.add(NEW, 1)).expect("one");
     let checksum = content(&storage)[FIRST + CHECKSUM_OFFSET..][..4].to_vec();
     let mut catalog = open(&storage, &settings).expect("a catalog");
-    catalog.set_stopped(0, 640, 2).expect("an edit");
+    catalog.set_stopped(0.into(), 640, 2).expect("an edit");
     let mut bytes = content(&storage);
     bytes[FIRST + CHECKSUM_OFFSET..][..4].copy_from_slice(&checksum);
     let catalog = open(&with_content(&bytes), &settings).expect("a catalog");
-    assert_eq!(catalog.get(0).map(|known| known.stop_position), Some(640));
+    assert_eq!(catalog.get(0.into()).map(|known| known.stop_position), Some(640));
 }
 
 #[test]
@@ -266,19 +269,19 @@ fn hostile_bytes_are_refused_or_served() {
         }
         let storage = with_content(&bytes);
         let Ok(mut catalog) = open(&storage, &settings()) else { continue };
-        let known: Vec<_> = catalog.descriptors_from(i64::MIN).copied().collect();
+        let known: Vec<_> = catalog.descriptors_from(i64::MIN.into()).copied().collect();
         for descriptor in &known {
             let id = descriptor.recording_id;
             assert!(catalog.descriptor_bytes(id).is_some());
             catalog.channel_contains(id, b"ipc");
-            catalog.set_extended(id, 1, 2, 3).expect("an edit");
+            catalog.set_extended(id, 1.into(), 2.into(), 3).expect("an edit");
             catalog.set_stopped(id, descriptor.start_position, 4).expect("an edit");
             catalog.update_channel(id, "aeron:ipc", "aeron:ipc").expect("an edit");
         }
-        catalog.find_last(0, 5, sample::STREAM_ID, b"a");
+        catalog.find_last(0.into(), 5, sample::STREAM_ID, b"a");
         if let Ok(id) = catalog.add(NEW, 9) {
             let catalog = open(&storage, &settings()).expect("the catalog again");
-            assert_eq!(catalog.descriptors_from(i64::MIN).count(), known.len() + 1);
+            assert_eq!(catalog.descriptors_from(i64::MIN.into()).count(), known.len() + 1);
             assert_eq!(catalog.get(id).map(|added| added.start_timestamp), Some(9));
         }
     }
@@ -288,18 +291,23 @@ fn hostile_bytes_are_refused_or_served() {
 fn updated_channel_moves_later_entries() {
     let storage = three_recordings();
     let mut catalog = open(&storage, &settings()).expect("a catalog");
-    let third = catalog.descriptor_bytes(2).expect("its bytes").to_vec();
+    let third = catalog.descriptor_bytes(2.into()).expect("its bytes").to_vec();
     let channel = format!("aeron:ipc?alias={}", "x".repeat(200));
-    catalog.update_channel(1, "aeron:ipc", &channel).expect("an edit");
-    assert_eq!(catalog.descriptor_bytes(2), Some(&third[..]));
-    assert!(catalog.channel_contains(1, b"xxx"));
+    catalog.update_channel(1.into(), "aeron:ipc", &channel).expect("an edit");
+    assert_eq!(catalog.descriptor_bytes(2.into()), Some(&third[..]));
+    assert!(catalog.channel_contains(1.into(), b"xxx"));
     let length = content(&storage).len();
-    catalog.update_channel(1, "aeron:ipc", "aeron:ipc").expect("an edit");
-    assert_eq!(catalog.descriptor_bytes(1).map(<[u8]>::len), Some(384 - RECORDING_ID_OFFSET));
+    catalog.update_channel(1.into(), "aeron:ipc", "aeron:ipc").expect("an edit");
+    assert_eq!(
+        catalog.descriptor_bytes(1.into()).map(<[u8]>::len),
+        Some(384 - RECORDING_ID_OFFSET)
+    );
     assert_eq!(content(&storage).len(), length);
     let again = open(&storage, &settings()).expect("a catalog");
-    assert_eq!(again.descriptor_bytes(2), Some(&third[..]));
-    assert!(matches!(catalog.update_channel(9, "", ""), Err(CatalogError::UnknownRecording(9))));
+    assert_eq!(again.descriptor_bytes(2.into()), Some(&third[..]));
+    assert!(
+        matches!(catalog.update_channel(9.into(), "", ""), Err(CatalogError::UnknownRecording(id)) if id == 9)
+    );
 }
 
 /// Writes frames into the first segment of the last recording.
@@ -321,15 +329,18 @@ fn active_recordings_end_at_their_last_frame() {
             let known = catalog.get(id).expect("a recording");
             (known.stop_position, known.stop_timestamp)
         };
-        assert_eq!(end(0), (64, 5));
-        assert_eq!(end(1), (0, settings.now_ms));
-        assert_eq!(end(2), ((first.len() + second.len()) as i64, settings.now_ms));
+        assert_eq!(end(0.into()), (64, 5));
+        assert_eq!(end(1.into()), (0, settings.now_ms));
+        assert_eq!(end(2.into()), ((first.len() + second.len()) as i64, settings.now_ms));
         if let Some(checksum) = checksum {
             let entry = &content(&storage)[SECOND..][..192];
             let expected = checksum.of(&entry[32..]).to_le_bytes();
             assert_eq!(entry[CHECKSUM_OFFSET..][..4], expected);
         }
-        assert_eq!(open(&storage, &settings).expect("it again").get(2), catalog.get(2));
+        assert_eq!(
+            open(&storage, &settings).expect("it again").get(2.into()),
+            catalog.get(2.into())
+        );
     }
 }
 
@@ -340,7 +351,7 @@ fn torn_frame_is_cut_off() {
     let torn = sample::data(&[9; 9000], 7, first.len());
     write_segment(&storage, &[&first[..], &torn].concat()[..PAGE_LENGTH]);
     let catalog = open(&storage, &settings()).expect("a catalog");
-    assert_eq!(catalog.get(2).map(|known| known.stop_position), Some(first.len() as i64));
+    assert_eq!(catalog.get(2.into()).map(|known| known.stop_position), Some(first.len() as i64));
     let segment = storage.content("2-0.rec").expect("the segment");
     assert_eq!(segment.len(), 128 << 10);
     assert!(segment[first.len()..].iter().all(|&byte| byte == 0));
@@ -363,12 +374,12 @@ fn doubtful_frame_follows_the_position_of_the_killed_archive() {
         let storage = three_recordings();
         write_segment(&storage, &written[..128 << 10]);
         let catalog = open(&storage, &settings()).expect("the others");
-        let text = catalog.why_set_aside(2).expect("a reason").to_string();
+        let text = catalog.why_set_aside(2.into()).expect("a reason").to_string();
         assert!(text.contains("may be incomplete"), "{text}");
-        let positions = HashMap::from([(1, 0), (2, position)]);
+        let positions = HashMap::from([(1.into(), 0), (2.into(), position)]);
         let settings = CatalogSettings { positions, is_original, ..settings() };
         let catalog = open(&storage, &settings).expect("a catalog");
-        assert_eq!(catalog.get(2).map(|known| known.stop_position), Some(expected));
+        assert_eq!(catalog.get(2.into()).map(|known| known.stop_position), Some(expected));
         let segment = storage.content("2-0.rec").expect("the segment");
         let end = expected as usize;
         assert!(segment[end..].iter().all(|&byte| byte == 0));
@@ -393,8 +404,8 @@ fn recording_with_an_unclear_end_is_set_aside() {
           decide by `rusteron archive verify 2 --repair --last-fragment`, `truncate`"
         ]
     );
-    assert_eq!(catalog.get(1).map(|known| known.stop_position), Some(0));
-    assert_eq!(catalog.get(2), None);
+    assert_eq!(catalog.get(1.into()).map(|known| known.stop_position), Some(0));
+    assert_eq!(catalog.get(2.into()), None);
     assert_eq!(catalog.add(NEW, 9).expect("another id"), 3);
     assert_eq!(storage.content("2-0.rec"), before);
 }

@@ -9,14 +9,12 @@ use crate::conductor::Conductor;
 use crate::conductor::effect::{Clock, Failure, Outside, RecordingId};
 use crate::conductor::sessions::Requester;
 use crate::control::responses::{Answer, SignalEvent};
+use crate::ids::ReplayId;
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::signal::Signal;
 use crate::segment::Geometry;
 use crate::segment::geometry::{DELETED_SUFFIX, parse_name};
 use crate::storage::Storage;
-
-/// The subscription of a signal that has none.
-const NULL_SUBSCRIPTION: i64 = -1;
 
 /// A segment file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +31,7 @@ pub(crate) struct Deletion {
     files: VecDeque<SegmentFile>,
     highest_base: i64,
     /// Replays that have to end first.
-    replays: Vec<i64>,
+    replays: Vec<ReplayId>,
 }
 
 /// All deletions, by their recording.
@@ -115,7 +113,7 @@ impl Conductor {
         requester: Requester,
         recording: RecordingId,
         count: i64,
-        deletion: (Vec<SegmentFile>, Vec<i64>),
+        deletion: (Vec<SegmentFile>, Vec<ReplayId>),
         now: Clock,
         out: &mut dyn Outside,
     ) {
@@ -136,8 +134,8 @@ impl Conductor {
         out: &mut dyn Outside,
     ) {
         let event = SignalEvent {
-            recording,
-            subscription: NULL_SUBSCRIPTION,
+            recording: Some(recording),
+            subscription: None,
             position: NULL_POSITION,
             signal: Signal::Delete,
         };

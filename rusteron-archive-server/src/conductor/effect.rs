@@ -7,16 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 pub(crate) use crate::control::responses::Failure;
-pub(crate) use crate::control::{Clock, ImageId, Responder, Sending, SessionId};
+pub(crate) use crate::control::{Clock, Responder, Sending};
+pub(crate) use crate::ids::{
+    ImageId, RecordingId, RegistrationId, ReplayId, ReplicationId, SessionId, Ticket,
+};
 use crate::mark_file::PositionSlot;
 use crate::replication::ControlChannels;
 pub(crate) use crate::replication::{RequestStream, SourceLink};
 use crate::segment::Geometry;
-
-/// A recording's id in the catalog.
-pub(crate) type RecordingId = i64;
-/// The registration id of an Aeron resource: what clients see as subscription id.
-pub(crate) type RegistrationId = i64;
 
 /// A counter that bounds a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,10 +68,10 @@ pub(crate) enum Effect {
     /// request image is rejected, too.
     CloseSession { session: SessionId, request_image: ImageId, reject: Option<String> },
     /// Adds a subscription whose images are recorded. Outcome: `on_recording_subscription`, then `on_recording_image` for
-    /// each image. `ticket` names the order until there is a registration id. The destination is added to a subscription
+    /// each image. The destination is added to a subscription
     /// that has such.
     AddRecordingSubscription {
-        ticket: i64,
+        ticket: Ticket,
         channel: String,
         stream_id: i32,
         destination: Option<String>,
@@ -89,14 +87,14 @@ pub(crate) enum Effect {
     /// `on_replay_ended` once.
     StartReplay(StartReplay),
     /// Ends a replay that has started. Outcome: `on_replay_ended`.
-    AbortReplay { replay: i64 },
+    AbortReplay { replay: ReplayId },
     /// Adds the streams to and from the source of a replication. Outcomes: `on_source_added` once the source reads requests,
     /// then `on_source_message` for each message, and `on_source_failed` if anything fails.
-    ConnectSource { replication: i64, channels: ControlChannels },
+    ConnectSource { replication: ReplicationId, channels: ControlChannels },
     /// Adds a stream of requests to the source. Outcome: `on_source_failed` if that fails.
-    AddReplayRequests { replication: i64, channel: String, stream_id: i32 },
+    AddReplayRequests { replication: ReplicationId, channel: String, stream_id: i32 },
     /// Closes all streams to and from the source of a replication.
-    CloseSource { replication: i64 },
+    CloseSource { replication: ReplicationId },
     /// Adds a destination to a recording subscription. Outcome: `on_destination_failed` if that fails.
     AddDestination { subscription: RegistrationId, channel: String },
     /// Removes a destination from a recording subscription. Outcome: `on_destination_failed` if that fails.
@@ -180,8 +178,7 @@ impl Progress {
 /// A replay to begin.
 #[derive(Debug)]
 pub(crate) struct StartReplay {
-    /// The upper half of the session id that clients see.
-    pub(crate) replay: i64,
+    pub(crate) replay: ReplayId,
     pub(crate) geometry: Geometry,
     /// The publication's channel, complete with the position at which it starts.
     pub(crate) channel: String,

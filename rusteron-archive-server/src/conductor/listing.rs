@@ -8,6 +8,7 @@ use crate::conductor::effect::{Clock, Outside, RecordingId, Sending, SessionId};
 use crate::conductor::sessions::Requester;
 use crate::control::request::{RecordingFilter, SubscriptionQuery};
 use crate::control::responses::{Answer, Failure, descriptor, subscription_descriptor};
+use crate::ids::{CorrelationId, NULL_ID};
 use crate::protocol::error_code::ErrorCode;
 
 /// The most recordings that a listing looks at in one turn.
@@ -16,7 +17,7 @@ const MAX_SCANNED: usize = 64;
 /// A listing of recordings. A session has one at a time.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    correlation_id: i64,
+    correlation_id: CorrelationId,
     next: RecordingId,
     /// What the answer names if there are no more, by Java's count.
     end: RecordingId,
@@ -83,7 +84,7 @@ impl Conductor {
         session_id: i32,
         filter: &RecordingFilter<'_>,
     ) -> Result<Answer, Failure> {
-        if min_recording < 0 {
+        if min_recording.get() < 0 {
             return Err(Failure::new(
                 ErrorCode::UnknownRecording,
                 format!("minRecordingId={min_recording} < 0"),
@@ -91,7 +92,7 @@ impl Conductor {
         }
         let RecordingFilter { stream_id, channel_fragment } = *filter;
         let found = self.catalog.find_last(min_recording, session_id, stream_id, channel_fragment);
-        Ok(Answer::Ok(found.unwrap_or(-1)))
+        Ok(Answer::Ok(found.map_or(NULL_ID, RecordingId::get)))
     }
 
     /// Lists subscriptions at once: there are few.
@@ -180,9 +181,9 @@ impl Conductor {
                     Sending::NotConnected | Sending::Closed | Sending::MaxPosition => return true,
                 }
             }
-            listing.next = recording.saturating_add(1);
+            listing.next = recording.saturating_next();
             listing.end =
-                descriptors.next().map_or(listing.end.saturating_add(1), |it| it.recording_id);
+                descriptors.next().map_or(listing.end.saturating_next(), |it| it.recording_id);
             if listing.remaining == 0 {
                 return true;
             }

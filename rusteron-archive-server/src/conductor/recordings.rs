@@ -286,8 +286,8 @@ impl Conductor {
         }
         active.has_started = true;
         let event = SignalEvent {
-            recording,
-            subscription: active.subscription,
+            recording: Some(recording),
+            subscription: Some(active.subscription),
             position: active.join_position,
             signal: match active.purpose {
                 Purpose::Start => Signal::Start,
@@ -297,7 +297,7 @@ impl Conductor {
         self.sessions.signal(active.requester, &event, now, out);
         if self.settings.recording_events_enabled {
             let message = RecordingStarted {
-                recording_id: recording,
+                recording_id: recording.get(),
                 start_position: active.join_position,
                 session_id: active.session_id,
                 stream_id: active.stream_id,
@@ -368,7 +368,7 @@ impl Conductor {
         if active.has_started {
             if self.settings.recording_events_enabled {
                 let message = RecordingStopped {
-                    recording_id: recording,
+                    recording_id: recording.get(),
                     start_position: active.join_position,
                     stop_position: position,
                 };
@@ -376,7 +376,12 @@ impl Conductor {
             }
             let signal = Signal::Stop;
             let subscription = active.subscription;
-            let event = SignalEvent { recording, subscription, position, signal };
+            let event = SignalEvent {
+                recording: Some(recording),
+                subscription: Some(subscription),
+                position,
+                signal,
+            };
             self.sessions.signal(active.requester, &event, now, out);
         }
         let Some(source) = self.subscriptions.get_mut(active.subscription) else { return };
@@ -432,7 +437,7 @@ impl Conductor {
                     let position = active.position();
                     if position > active.announced_position {
                         let message = RecordingProgress {
-                            recording_id: recording,
+                            recording_id: recording.get(),
                             start_position: active.join_position,
                             position,
                         };

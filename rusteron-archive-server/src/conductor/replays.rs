@@ -16,14 +16,13 @@ use crate::conductor::recordings::{report, unknown_recording};
 use crate::conductor::sessions::Requester;
 use crate::control::request::Replay;
 use crate::control::responses::Answer;
+use crate::ids::{ReplayId, ReplaySessionId};
 use crate::protocol::error_code::ErrorCode;
 
 /// Replays all, and what is recorded meanwhile.
 const ALL_AND_FOLLOW: i64 = -1;
 /// Replays what there is.
 const ALL_AND_STOP: i64 = -2;
-/// Stops the replays of all recordings.
-const ALL_RECORDINGS: RecordingId = -1;
 
 #[derive(Debug)]
 struct ActiveReplay {
@@ -33,7 +32,7 @@ struct ActiveReplay {
     channel: String,
     progress: Arc<ReplayProgress>,
     /// What clients call it. `None` until the first segment is open.
-    session_id: Option<i64>,
+    session_id: Option<ReplaySessionId>,
     /// It ends, at once if it has started.
     is_aborted: bool,
 }
@@ -41,7 +40,7 @@ struct ActiveReplay {
 /// All replays, by their running number.
 #[derive(Debug, Default)]
 pub(crate) struct Replays {
-    by_number: BTreeMap<i64, ActiveReplay>,
+    by_number: BTreeMap<ReplayId, ActiveReplay>,
     last_number: i64,
 }
 
@@ -51,7 +50,7 @@ impl Replays {
         self.by_number.len()
     }
 
-    pub(super) fn contains(&self, replay: i64) -> bool {
+    pub(super) fn contains(&self, replay: ReplayId) -> bool {
         self.by_number.contains_key(&replay)
     }
 
@@ -64,7 +63,7 @@ impl Replays {
         &mut self,
         recording: RecordingId,
         out: &mut dyn Outside,
-    ) -> Vec<i64> {
+    ) -> Vec<ReplayId> {
         self.abort(|active| active.recording == recording, out);
         let mut numbers = Vec::new();
         for (&replay, active) in &mut self.by_number {
@@ -85,8 +84,7 @@ impl Replays {
         (base < position).then(|| {
             let is_connected = first.progress.is_connected.load(Ordering::Acquire);
             let state = if is_connected { "REPLAY" } else { "INIT" };
-            // The lower half is that of the publication.
-            let session_id = first.session_id.unwrap_or(-1) as i32;
+            let session_id = first.session_id.map_or(-1, ReplaySessionId::publication_session);
             let (stream_id, channel) = (first.stream_id, &first.channel);
             format!(
                 " state={state} newStartPosition={position} upperBound={base} sessionId={session_id} \
@@ -269,7 +267,7 @@ impl Conductor {
         let channel = channel.replay(start, linger_ns).map_err(refused)?;
 
         self.replays.last_number += 1;
-        let replay = self.replays.last_number;
+        let replay = ReplayId::new(self.replays.last_number);
         let geometry = descriptor.geometry();
         let progress = ReplayProgress::new(geometry.base(range.position));
         let active = ActiveReplay {
@@ -301,7 +299,7 @@ impl Conductor {
     /// The first segment of a replay is open, or it cannot start.
     pub(crate) fn on_replay_started(
         &mut self,
-        replay: i64,
+        replay: ReplayId,
         outcome: Result<i32, Failure>,
         now: Clock,
         out: &mut dyn Outside,
@@ -309,10 +307,10 @@ impl Conductor {
         match outcome {
             Ok(publication_session) => {
                 let Some(active) = self.replays.by_number.get_mut(&replay) else { return };
-                let session_id = (replay << 32) | i64::from(publication_session as u32);
+                let session_id = ReplaySessionId::of(replay, publication_session);
                 active.session_id = Some(session_id);
                 let is_aborted = active.is_aborted;
-                self.sessions.respond(active.requester, &Answer::Ok(session_id), now, out);
+                self.sessions.respond(active.requester, &Answer::Ok(session_id.get()), now, out);
                 if is_aborted {
                     out.order(Effect::AbortReplay { replay });
                 }
@@ -324,7 +322,7 @@ impl Conductor {
     /// A replay has ended, perhaps before it started.
     pub(crate) fn on_replay_ended(
         &mut self,
-        replay: i64,
+        replay: ReplayId,
         failure: Option<Failure>,
         now: Clock,
         out: &mut dyn Outside,
@@ -337,18 +335,22 @@ impl Conductor {
     }
 
     /// An unknown replay has ended already, which is no error.
-    pub(super) fn stop_replay(&mut self, session_id: i64, out: &mut dyn Outside) -> Answer {
+    pub(super) fn stop_replay(
+        &mut self,
+        session_id: ReplaySessionId,
+        out: &mut dyn Outside,
+    ) -> Answer {
         self.replays.abort(|replay| replay.session_id == Some(session_id), out);
         Answer::Ok(0)
     }
 
     pub(super) fn stop_all_replays(
         &mut self,
-        recording: RecordingId,
+        recording: Option<RecordingId>,
         out: &mut dyn Outside,
     ) -> Answer {
         let is_meant =
-            |replay: &ActiveReplay| recording == ALL_RECORDINGS || replay.recording == recording;
+            |replay: &ActiveReplay| recording.is_none_or(|recording| replay.recording == recording);
         self.replays.abort(is_meant, out);
         Answer::Ok(0)
     }

@@ -12,6 +12,7 @@ use crate::conductor::sessions::Requester;
 use crate::conductor::subscriptions::{Extension, refused_channel};
 use crate::control::request::{Replicate, Source};
 use crate::control::responses::{Answer, SignalEvent};
+use crate::ids::{CorrelationId, ReplicationId, Ticket};
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::signal::Signal;
 use crate::replication::{
@@ -42,7 +43,7 @@ struct ActiveReplication {
     machine: Replication,
     source_stream_id: i32,
     /// The subscription that extends the copy, by its ticket.
-    ticket: Option<i64>,
+    ticket: Option<Ticket>,
     /// Ends when the recording of the copy has ended.
     is_ending: bool,
 }
@@ -50,7 +51,7 @@ struct ActiveReplication {
 /// All replications, by their ids.
 #[derive(Debug, Default)]
 pub(crate) struct Replications {
-    by_id: BTreeMap<i64, ActiveReplication>,
+    by_id: BTreeMap<ReplicationId, ActiveReplication>,
 }
 
 impl Replications {
@@ -59,7 +60,7 @@ impl Replications {
         self.by_id.len()
     }
 
-    fn get_mut(&mut self, id: i64) -> Option<&mut Replication> {
+    fn get_mut(&mut self, id: ReplicationId) -> Option<&mut Replication> {
         self.by_id.get_mut(&id).map(|active| &mut active.machine)
     }
 }
@@ -99,17 +100,21 @@ impl Conductor {
             return Err(unusable("tagged replication"));
         }
         let recording = request.recording;
-        let existing = match self.catalog.get(recording) {
-            None if recording != NULL => {
+        let existing = match recording.map(|recording| (recording, self.catalog.get(recording))) {
+            None => None,
+            Some((recording, None)) => {
                 let text = format!("unknown destination recording id {recording}");
                 return Err(unknown(&self.catalog, recording, text));
             }
-            None => None,
-            Some(known) if known.is_active() || self.recordings.contains_key(&recording) => {
+            Some((recording, Some(known)))
+                if known.is_active() || self.recordings.contains_key(&recording) =>
+            {
                 let text = format!("cannot replicate to active recording {recording}");
                 return Err(Failure::new(ErrorCode::ActiveRecording, text));
             }
-            Some(known) => Some((known.stop_position, known.start_position == known.stop_position)),
+            Some((_, Some(known))) => {
+                Some((known.stop_position, known.start_position == known.stop_position))
+            }
         };
         let name = "control_response_channel (AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL)";
         let response_channel =
@@ -121,8 +126,8 @@ impl Conductor {
         )
         .map_err(|error| refused_channel(&error, out))?;
 
-        let id = self.sessions.next_id();
-        let or_id = |tag| if tag == NULL { id } else { tag };
+        let id = ReplicationId::new(self.sessions.next_id().get());
+        let or_id = |tag| if tag == NULL { id.get() } else { tag };
         let tags = (is_tagged || has_live)
             .then(|| (or_id(request.channel_tag), or_id(request.subscription_tag)));
         let AeronVersion { text: version, commit, .. } = AeronVersion::linked();
@@ -152,7 +157,10 @@ impl Conductor {
         };
         let source = SourceSession::new(source, now);
         let active = ActiveReplication {
-            requester: Requester { session: requester.session, correlation_id: id },
+            requester: Requester {
+                session: requester.session,
+                correlation_id: CorrelationId::new(id.get()),
+            },
             machine: Replication::new(copied, source, settings.message_timeout_ns),
             source_stream_id: request.source_stream_id,
             ticket: None,
@@ -160,16 +168,17 @@ impl Conductor {
         };
         self.replications.by_id.insert(id, active);
         log::debug!(
-            "replication {id}: recording {} of {} to recording {recording}",
+            "replication {id}: recording {} of {} to recording {}",
             request.source_recording,
-            request.source_channel
+            request.source_channel,
+            recording.map_or(NULL, RecordingId::get)
         );
         out.order(Effect::ConnectSource { replication: id, channels: control });
-        Ok(Answer::Ok(id))
+        Ok(Answer::Ok(id.get()))
     }
 
     /// Ends a replication in its next turn, behind the answer.
-    pub(super) fn stop_replication(&mut self, id: i64) -> Result<Answer, Failure> {
+    pub(super) fn stop_replication(&mut self, id: ReplicationId) -> Result<Answer, Failure> {
         match self.replications.get_mut(id).filter(|machine| !machine.is_done()) {
             Some(machine) => {
                 machine.stop();
@@ -183,20 +192,20 @@ impl Conductor {
     }
 
     /// The source reads requests, and its answers can come on this channel.
-    pub(crate) fn on_source_added(&mut self, replication: i64, response_channel: String) {
+    pub(crate) fn on_source_added(&mut self, replication: ReplicationId, response_channel: String) {
         if let Some(machine) = self.replications.get_mut(replication) {
             machine.on_source_added(response_channel);
         }
     }
 
     /// A stream to or from the source has failed.
-    pub(crate) fn on_source_failed(&mut self, replication: i64, text: &str) {
+    pub(crate) fn on_source_failed(&mut self, replication: ReplicationId, text: &str) {
         if let Some(machine) = self.replications.get_mut(replication) {
             machine.on_source_failed(text);
         }
     }
 
-    pub(crate) fn on_source_message(&mut self, replication: i64, message: &[u8]) {
+    pub(crate) fn on_source_message(&mut self, replication: ReplicationId, message: &[u8]) {
         if let Some(machine) = self.replications.get_mut(replication) {
             machine.on_source_message(message);
         }
@@ -244,7 +253,7 @@ impl Conductor {
     }
 
     /// Returns what there is of the copy that a replication makes.
-    fn copy(&mut self, id: i64) -> Copy {
+    fn copy(&mut self, id: ReplicationId) -> Copy {
         let Some(active) = self.replications.by_id.get(&id) else { return Copy::default() };
         let Some(ticket) = active.ticket else { return Copy::default() };
         let recording = active.machine.recording();
@@ -264,7 +273,7 @@ impl Conductor {
         Copy { subscription, is_closed, image, stop_position }
     }
 
-    fn act(&mut self, id: i64, action: Action, now: Clock, out: &mut dyn Outside) {
+    fn act(&mut self, id: ReplicationId, action: Action, now: Clock, out: &mut dyn Outside) {
         let subscription = self.copy(id).subscription;
         let Some(active) = self.replications.by_id.get_mut(&id) else { return };
         let requester = active.requester;
@@ -350,7 +359,7 @@ impl Conductor {
     /// Signals what has become of the copy.
     fn signal(
         &mut self,
-        id: i64,
+        id: ReplicationId,
         subscription: Option<RegistrationId>,
         signal: Signal,
         position: i64,
@@ -358,17 +367,19 @@ impl Conductor {
         out: &mut dyn Outside,
     ) {
         let Some(active) = self.replications.by_id.get(&id) else { return };
-        let event = SignalEvent {
-            recording: active.machine.recording().unwrap_or(NULL),
-            subscription: subscription.unwrap_or(NULL),
-            position,
-            signal,
-        };
+        let event =
+            SignalEvent { recording: active.machine.recording(), subscription, position, signal };
         self.sessions.signal(active.requester, &event, now, out);
     }
 
     /// Ends a replication. The client is told when the catalog has the end of the copy.
-    fn end(&mut self, id: i64, failure: Option<Failure>, now: Clock, out: &mut dyn Outside) {
+    fn end(
+        &mut self,
+        id: ReplicationId,
+        failure: Option<Failure>,
+        now: Clock,
+        out: &mut dyn Outside,
+    ) {
         let Some(active) = self.replications.by_id.get_mut(&id) else { return };
         active.machine.close(out);
         active.is_ending = true;
@@ -385,7 +396,7 @@ impl Conductor {
         }
     }
 
-    fn remove(&mut self, id: i64, now: Clock, out: &mut dyn Outside) {
+    fn remove(&mut self, id: ReplicationId, now: Clock, out: &mut dyn Outside) {
         self.signal(id, None, Signal::ReplicateEnd, NULL, now, out);
         if let Some(active) = self.replications.by_id.remove(&id) {
             let source = active.machine.source_recording();
@@ -397,7 +408,7 @@ impl Conductor {
     /// replication's end finds the stop position of the copy, which Java's clients are signalled behind it.
     pub(super) fn on_copy_stopped(
         &mut self,
-        id: i64,
+        id: ReplicationId,
         subscription: RegistrationId,
         position: i64,
         now: Clock,

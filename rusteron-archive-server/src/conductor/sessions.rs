@@ -6,12 +6,13 @@ use crate::conductor::effect::{Clock, ImageId, Outside, SessionId};
 use crate::control::responses::{Answer, SignalEvent};
 use crate::control::session::{Connect, ControlSession, End, SessionSettings};
 use crate::control::strangers::{Admission, Strangers};
+use crate::ids::CorrelationId;
 
 /// A request that is answered, and whose consequences are signalled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Requester {
     pub(crate) session: SessionId,
-    pub(crate) correlation_id: i64,
+    pub(crate) correlation_id: CorrelationId,
 }
 
 /// All control sessions. Messages to a session that has ended are dropped: recordings and replays outlive their session.
@@ -33,7 +34,7 @@ impl Sessions {
 
     pub(crate) fn next_id(&mut self) -> SessionId {
         let id = self.next_id;
-        self.next_id = id.wrapping_add(1);
+        self.next_id = SessionId::new(id.get().wrapping_add(1));
         id
     }
 

@@ -6,6 +6,7 @@ use crate::conductor::effect::{Clock, Effect, Outside, RecordingId, Registration
 use crate::conductor::sessions::Requester;
 use crate::control::request::Source;
 use crate::control::responses::{Answer, Failure};
+use crate::ids::{ReplicationId, Ticket};
 use crate::protocol::error_code::ErrorCode;
 
 /// What becomes of a subscription's images.
@@ -24,7 +25,7 @@ pub(crate) enum Purpose {
 #[derive(Debug)]
 pub(crate) struct RecordingSubscription {
     /// Names it until the driver has registered it.
-    pub(crate) ticket: i64,
+    pub(crate) ticket: Ticket,
     /// What clients call it. `None` while the driver is asked.
     pub(crate) id: Option<RegistrationId>,
     /// Two subscriptions of one key would record the same images.
@@ -41,7 +42,7 @@ pub(crate) struct RecordingSubscription {
     pub(crate) auto_stop: bool,
     pub(crate) requester: Requester,
     /// The replication that extends a recording by it.
-    pub(crate) replication: Option<i64>,
+    pub(crate) replication: Option<ReplicationId>,
     /// The reference from its registration: it has not been stopped.
     pub(crate) is_registered: bool,
     /// Further images are not recorded.
@@ -55,7 +56,7 @@ pub(crate) struct RecordingSubscription {
 pub(crate) struct Extension {
     pub(crate) recording: RecordingId,
     /// The replication that extends it, if it is not a client.
-    pub(crate) replication: Option<i64>,
+    pub(crate) replication: Option<ReplicationId>,
     /// To add to the subscription.
     pub(crate) destination: Option<String>,
 }
@@ -68,9 +69,9 @@ pub(crate) struct Subscriptions {
 }
 
 impl Subscriptions {
-    pub(crate) fn next_ticket(&mut self) -> i64 {
+    pub(crate) fn next_ticket(&mut self) -> Ticket {
         self.next_ticket += 1;
-        self.next_ticket
+        Ticket::new(self.next_ticket)
     }
 
     pub(crate) fn push(&mut self, subscription: RecordingSubscription) {
@@ -94,7 +95,7 @@ impl Subscriptions {
         self.all.iter().any(|subscription| subscription.is_registered && subscription.key == key)
     }
 
-    pub(crate) fn by_ticket(&mut self, ticket: i64) -> Option<&mut RecordingSubscription> {
+    pub(crate) fn by_ticket(&mut self, ticket: Ticket) -> Option<&mut RecordingSubscription> {
         self.all.iter_mut().find(|subscription| subscription.ticket == ticket)
     }
 
@@ -102,7 +103,7 @@ impl Subscriptions {
         self.all.iter_mut().find(|subscription| subscription.id == Some(id))
     }
 
-    pub(crate) fn remove_ticket(&mut self, ticket: i64) -> Option<RecordingSubscription> {
+    pub(crate) fn remove_ticket(&mut self, ticket: Ticket) -> Option<RecordingSubscription> {
         let index = self.all.iter().position(|subscription| subscription.ticket == ticket)?;
         Some(self.all.remove(index))
     }
@@ -149,7 +150,7 @@ impl Conductor {
         extension: Extension,
         source: &Source<'_>,
         out: &mut dyn Outside,
-    ) -> Result<i64, Failure> {
+    ) -> Result<Ticket, Failure> {
         let recording = extension.recording;
         self.check_recording_limit(self.subscriptions.registered_count())?;
         let descriptor = self.settled(recording)?;
@@ -204,7 +205,7 @@ impl Conductor {
         extension: Option<Extension>,
         source: &Source<'_>,
         out: &mut dyn Outside,
-    ) -> Result<i64, Failure> {
+    ) -> Result<Ticket, Failure> {
         let is_local = match source.location {
             0 => true,
             1 => false,
@@ -251,7 +252,7 @@ impl Conductor {
     /// The driver has registered a subscription, or refused it.
     pub(crate) fn on_recording_subscription(
         &mut self,
-        ticket: i64,
+        ticket: Ticket,
         outcome: Result<RegistrationId, String>,
         now: Clock,
         out: &mut dyn Outside,
@@ -264,7 +265,7 @@ impl Conductor {
                     // Its replication has ended meanwhile.
                     return self.subscriptions.close_if_unused(id, out);
                 }
-                (subscription.requester, subscription.replication, Answer::Ok(id))
+                (subscription.requester, subscription.replication, Answer::Ok(id.get()))
             }
             Err(text) => {
                 let Some(subscription) = self.subscriptions.remove_ticket(ticket) else { return };
@@ -286,7 +287,7 @@ impl Conductor {
     /// id, if it has one.
     pub(super) fn close_by_ticket(
         &mut self,
-        ticket: i64,
+        ticket: Ticket,
         out: &mut dyn Outside,
     ) -> Option<RegistrationId> {
         let subscription = self.subscriptions.by_ticket(ticket)?;

@@ -84,32 +84,34 @@ mod tests {
     #[test]
     fn token_is_for_one_recording_until_its_deadline() {
         let mut tokens = Tokens::new(10);
-        let token = tokens.draw(1, 5, at(0)).unwrap();
-        assert_eq!(tokens.session(token, 5, at(9)), Some(1));
-        assert_eq!(tokens.session(token, 6, at(9)), None);
-        assert_eq!(tokens.session(token ^ 1, 5, at(9)), None);
-        assert_eq!(tokens.session(token, 5, at(10)), None);
+        let token = tokens.draw(1.into(), 5.into(), at(0)).unwrap();
+        assert_eq!(tokens.session(token, 5.into(), at(9)), Some(1.into()));
+        assert_eq!(tokens.session(token, 6.into(), at(9)), None);
+        assert_eq!(tokens.session(token ^ 1, 5.into(), at(9)), None);
+        assert_eq!(tokens.session(token, 5.into(), at(10)), None);
     }
 
     #[test]
     fn token_ends_with_its_session() {
         let mut tokens = Tokens::new(10);
-        let (first, second) =
-            (tokens.draw(1, 5, at(0)).unwrap(), tokens.draw(2, 5, at(0)).unwrap());
+        let (first, second) = (
+            tokens.draw(1.into(), 5.into(), at(0)).unwrap(),
+            tokens.draw(2.into(), 5.into(), at(0)).unwrap(),
+        );
         assert_ne!(first, second);
-        tokens.remove_session(1);
-        assert_eq!(tokens.session(first, 5, at(0)), None);
-        assert_eq!(tokens.session(second, 5, at(0)), Some(2));
+        tokens.remove_session(1.into());
+        assert_eq!(tokens.session(first, 5.into(), at(0)), None);
+        assert_eq!(tokens.session(second, 5.into(), at(0)), Some(2.into()));
     }
 
     #[test]
     fn tokens_are_bounded_until_they_expire() {
         let mut tokens = Tokens::new(10);
         for _ in 0..MAX_TOKENS {
-            assert!(tokens.draw(1, 5, at(0)).is_some());
+            assert!(tokens.draw(1.into(), 5.into(), at(0)).is_some());
         }
-        assert_eq!(tokens.draw(1, 5, at(0)), None);
+        assert_eq!(tokens.draw(1.into(), 5.into(), at(0)), None);
         tokens.remove_expired(at(10));
-        assert!(tokens.draw(1, 5, at(10)).is_some());
+        assert!(tokens.draw(1.into(), 5.into(), at(10)).is_some());
     }
 }

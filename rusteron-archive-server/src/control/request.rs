@@ -6,14 +6,17 @@ use std::borrow::Cow;
 
 use rusteron_core::sbe::MessageHeader;
 
-use crate::control::SessionId;
+use crate::ids::{
+    CorrelationId, NULL_ID, RecordingId, RegistrationId, ReplaySessionId, ReplicationId, SessionId,
+    SourceRecordingId,
+};
 use crate::protocol::messages::{Message, SCHEMA_ID};
 
 /// A message of a client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Request<'a> {
     Connect {
-        correlation_id: i64,
+        correlation_id: CorrelationId,
         response_stream_id: i32,
         /// The client's version of the protocol.
         version: i32,
@@ -23,7 +26,7 @@ pub(crate) enum Request<'a> {
     },
     ChallengeResponse {
         session: SessionId,
-        correlation_id: i64,
+        correlation_id: CorrelationId,
         credentials: &'a [u8],
     },
     Close {
@@ -38,7 +41,7 @@ pub(crate) enum Request<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SessionRequest<'a> {
     pub(crate) session: SessionId,
-    pub(crate) correlation_id: i64,
+    pub(crate) correlation_id: CorrelationId,
     /// What an authorisation decides about.
     pub(crate) template_id: u16,
     pub(crate) command: Command<'a>,
@@ -50,61 +53,61 @@ pub(crate) enum Command<'a> {
     KeepAlive,
     ArchiveId,
     StartRecording(Source<'a>),
-    ExtendRecording(i64, Source<'a>),
+    ExtendRecording(RecordingId, Source<'a>),
     StopRecording {
         stream_id: i32,
         channel: Cow<'a, str>,
     },
-    StopRecordingSubscription(i64),
-    StopRecordingByIdentity(i64),
+    StopRecordingSubscription(RegistrationId),
+    StopRecordingByIdentity(RecordingId),
     Replay(Replay<'a>),
-    StopReplay(i64),
-    /// Of one recording, or of all for −1.
-    StopAllReplays(i64),
-    ReplayToken(i64),
+    StopReplay(ReplaySessionId),
+    /// Stops the replays of one recording, or all replays.
+    StopAllReplays(Option<RecordingId>),
+    ReplayToken(RecordingId),
     ListRecordings {
-        from: i64,
+        from: RecordingId,
         count: i32,
         filter: Option<RecordingFilter<'a>>,
     },
-    ListRecording(i64),
+    ListRecording(RecordingId),
     FindLastMatching {
-        min_recording: i64,
+        min_recording: RecordingId,
         session_id: i32,
         filter: RecordingFilter<'a>,
     },
     ListSubscriptions(SubscriptionQuery<'a>),
-    StartPosition(i64),
-    RecordingPosition(i64),
-    StopPosition(i64),
-    MaxRecordedPosition(i64),
+    StartPosition(RecordingId),
+    RecordingPosition(RecordingId),
+    StopPosition(RecordingId),
+    MaxRecordedPosition(RecordingId),
     UpdateChannel {
-        recording: i64,
+        recording: RecordingId,
         channel: Cow<'a, str>,
     },
     TruncateRecording {
-        recording: i64,
+        recording: RecordingId,
         position: i64,
     },
-    PurgeRecording(i64),
+    PurgeRecording(RecordingId),
     DetachSegments {
-        recording: i64,
+        recording: RecordingId,
         /// The new one.
         start: i64,
     },
     PurgeSegments {
-        recording: i64,
+        recording: RecordingId,
         /// The new one.
         start: i64,
     },
-    DeleteDetachedSegments(i64),
-    AttachSegments(i64),
+    DeleteDetachedSegments(RecordingId),
+    AttachSegments(RecordingId),
     MigrateSegments {
-        source: i64,
-        destination: i64,
+        source: RecordingId,
+        destination: RecordingId,
     },
     Replicate(Replicate<'a>),
-    StopReplication(i64),
+    StopReplication(ReplicationId),
 }
 
 /// A stream to record.
@@ -120,7 +123,7 @@ pub(crate) struct Source<'a> {
 /// A recording to replay.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Replay<'a> {
-    pub(crate) recording: i64,
+    pub(crate) recording: RecordingId,
     /// −1 for the start.
     pub(crate) position: i64,
     /// −1: all, and what is recorded meanwhile. −2: what there is.
@@ -137,9 +140,9 @@ pub(crate) struct Replay<'a> {
 /// A recording of another archive, the source, to copy. An empty text stands for none, as −1 does.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Replicate<'a> {
-    pub(crate) source_recording: i64,
-    /// −1: a new one.
-    pub(crate) recording: i64,
+    pub(crate) source_recording: SourceRecordingId,
+    /// `None` for a new one.
+    pub(crate) recording: Option<RecordingId>,
     /// −1: the source's.
     pub(crate) stop_position: i64,
     pub(crate) channel_tag: i64,
@@ -183,6 +186,10 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
+fn recording_or_none(id: i64) -> Option<RecordingId> {
+    (id != NULL_ID).then_some(RecordingId::new(id))
+}
+
 /// Decodes a message. The text of an error says what is wrong with it.
 pub(crate) fn decode(message: &[u8]) -> Result<Request<'_>, String> {
     let (header, body) = MessageHeader::split(message)
@@ -194,12 +201,14 @@ pub(crate) fn decode(message: &[u8]) -> Result<Request<'_>, String> {
     let message = Message::decode(header, body)
         .ok_or_else(|| format!("control message with templateId={template_id} is truncated"))?;
 
+    let id = RecordingId::new;
+
     // The fields that nearly all requests share.
     macro_rules! command {
         ($message:ident, $command:expr) => {
             Request::Command(SessionRequest {
-                session: $message.control_session_id,
-                correlation_id: $message.correlation_id,
+                session: SessionId::new($message.control_session_id),
+                correlation_id: CorrelationId::new($message.correlation_id),
                 template_id,
                 command: $command,
             })
@@ -223,7 +232,7 @@ pub(crate) fn decode(message: &[u8]) -> Result<Request<'_>, String> {
     macro_rules! replay {
         ($message:ident, $limit_counter_id:expr) => {
             Replay {
-                recording: $message.recording_id,
+                recording: id($message.recording_id),
                 position: $message.position,
                 length: $message.length,
                 limit_counter_id: $limit_counter_id,
@@ -241,8 +250,8 @@ pub(crate) fn decode(message: &[u8]) -> Result<Request<'_>, String> {
             Replicate {
                 $($other: $value,)*
                 ..Replicate {
-                    source_recording: $message.src_recording_id,
-                    recording: $message.dst_recording_id,
+                    source_recording: SourceRecordingId::new($message.src_recording_id),
+                    recording: recording_or_none($message.dst_recording_id),
                     stop_position: -1,
                     channel_tag: -1,
                     subscription_tag: -1,
@@ -261,7 +270,7 @@ pub(crate) fn decode(message: &[u8]) -> Result<Request<'_>, String> {
 
     Ok(match message {
         Message::AuthConnectRequest(m) => Request::Connect {
-            correlation_id: m.correlation_id,
+            correlation_id: CorrelationId::new(m.correlation_id),
             response_stream_id: m.response_stream_id,
             version: m.version,
             response_channel: text(m.response_channel),
@@ -269,11 +278,13 @@ pub(crate) fn decode(message: &[u8]) -> Result<Request<'_>, String> {
             client_info: text(m.client_info),
         },
         Message::ChallengeResponse(m) => Request::ChallengeResponse {
-            session: m.control_session_id,
-            correlation_id: m.correlation_id,
+            session: SessionId::new(m.control_session_id),
+            correlation_id: CorrelationId::new(m.correlation_id),
             credentials: m.encoded_credentials,
         },
-        Message::CloseSessionRequest(m) => Request::Close { session: m.control_session_id },
+        Message::CloseSessionRequest(m) => {
+            Request::Close { session: SessionId::new(m.control_session_id) }
+        }
         Message::KeepAliveRequest(m) => command!(m, Command::KeepAlive),
         Message::ArchiveIdRequest(m) => command!(m, Command::ArchiveId),
         Message::StartRecordingRequest(m) => {
@@ -283,10 +294,10 @@ pub(crate) fn decode(message: &[u8]) -> Result<Request<'_>, String> {
             command!(m, Command::StartRecording(source!(m, m.auto_stop == 1)))
         }
         Message::ExtendRecordingRequest(m) => {
-            command!(m, Command::ExtendRecording(m.recording_id, source!(m, false)))
+            command!(m, Command::ExtendRecording(id(m.recording_id), source!(m, false)))
         }
         Message::ExtendRecordingRequest2(m) => {
-            command!(m, Command::ExtendRecording(m.recording_id, source!(m, m.auto_stop == 1)))
+            command!(m, Command::ExtendRecording(id(m.recording_id), source!(m, m.auto_stop == 1)))
         }
         Message::StopRecordingRequest(m) => {
             let command =
@@ -294,30 +305,38 @@ pub(crate) fn decode(message: &[u8]) -> Result<Request<'_>, String> {
             command!(m, command)
         }
         Message::StopRecordingSubscriptionRequest(m) => {
-            command!(m, Command::StopRecordingSubscription(m.subscription_id))
+            command!(m, Command::StopRecordingSubscription(RegistrationId::new(m.subscription_id)))
         }
         Message::StopRecordingByIdentityRequest(m) => {
-            command!(m, Command::StopRecordingByIdentity(m.recording_id))
+            command!(m, Command::StopRecordingByIdentity(id(m.recording_id)))
         }
         Message::ReplayRequest(m) => command!(m, Command::Replay(replay!(m, None))),
         Message::BoundedReplayRequest(m) => {
             command!(m, Command::Replay(replay!(m, Some(m.limit_counter_id))))
         }
-        Message::StopReplayRequest(m) => command!(m, Command::StopReplay(m.replay_session_id)),
-        Message::StopAllReplaysRequest(m) => command!(m, Command::StopAllReplays(m.recording_id)),
-        Message::ReplayTokenRequest(m) => command!(m, Command::ReplayToken(m.recording_id)),
+        Message::StopReplayRequest(m) => {
+            command!(m, Command::StopReplay(ReplaySessionId::new(m.replay_session_id)))
+        }
+        Message::StopAllReplaysRequest(m) => {
+            command!(m, Command::StopAllReplays(recording_or_none(m.recording_id)))
+        }
+        Message::ReplayTokenRequest(m) => {
+            command!(m, Command::ReplayToken(id(m.recording_id)))
+        }
         Message::ListRecordingsRequest(m) => {
-            let (from, count) = (m.from_recording_id, m.record_count);
+            let (from, count) = (id(m.from_recording_id), m.record_count);
             command!(m, Command::ListRecordings { from, count, filter: None })
         }
         Message::ListRecordingsForUriRequest(m) => {
-            let (from, count) = (m.from_recording_id, m.record_count);
+            let (from, count) = (id(m.from_recording_id), m.record_count);
             command!(m, Command::ListRecordings { from, count, filter: Some(filter!(m)) })
         }
-        Message::ListRecordingRequest(m) => command!(m, Command::ListRecording(m.recording_id)),
+        Message::ListRecordingRequest(m) => {
+            command!(m, Command::ListRecording(id(m.recording_id)))
+        }
         Message::FindLastMatchingRecordingRequest(m) => {
             let command = Command::FindLastMatching {
-                min_recording: m.min_recording_id,
+                min_recording: id(m.min_recording_id),
                 session_id: m.session_id,
                 filter: filter!(m),
             };
@@ -332,33 +351,41 @@ pub(crate) fn decode(message: &[u8]) -> Result<Request<'_>, String> {
             };
             command!(m, Command::ListSubscriptions(query))
         }
-        Message::StartPositionRequest(m) => command!(m, Command::StartPosition(m.recording_id)),
-        Message::RecordingPositionRequest(m) => {
-            command!(m, Command::RecordingPosition(m.recording_id))
+        Message::StartPositionRequest(m) => {
+            command!(m, Command::StartPosition(id(m.recording_id)))
         }
-        Message::StopPositionRequest(m) => command!(m, Command::StopPosition(m.recording_id)),
+        Message::RecordingPositionRequest(m) => {
+            command!(m, Command::RecordingPosition(id(m.recording_id)))
+        }
+        Message::StopPositionRequest(m) => {
+            command!(m, Command::StopPosition(id(m.recording_id)))
+        }
         Message::MaxRecordedPositionRequest(m) => {
-            command!(m, Command::MaxRecordedPosition(m.recording_id))
+            command!(m, Command::MaxRecordedPosition(id(m.recording_id)))
         }
         Message::TruncateRecordingRequest(m) => {
-            let (recording, position) = (m.recording_id, m.position);
+            let (recording, position) = (id(m.recording_id), m.position);
             command!(m, Command::TruncateRecording { recording, position })
         }
-        Message::PurgeRecordingRequest(m) => command!(m, Command::PurgeRecording(m.recording_id)),
+        Message::PurgeRecordingRequest(m) => {
+            command!(m, Command::PurgeRecording(id(m.recording_id)))
+        }
         Message::DetachSegmentsRequest(m) => {
-            let (recording, start) = (m.recording_id, m.new_start_position);
+            let (recording, start) = (id(m.recording_id), m.new_start_position);
             command!(m, Command::DetachSegments { recording, start })
         }
         Message::PurgeSegmentsRequest(m) => {
-            let (recording, start) = (m.recording_id, m.new_start_position);
+            let (recording, start) = (id(m.recording_id), m.new_start_position);
             command!(m, Command::PurgeSegments { recording, start })
         }
         Message::DeleteDetachedSegmentsRequest(m) => {
-            command!(m, Command::DeleteDetachedSegments(m.recording_id))
+            command!(m, Command::DeleteDetachedSegments(id(m.recording_id)))
         }
-        Message::AttachSegmentsRequest(m) => command!(m, Command::AttachSegments(m.recording_id)),
+        Message::AttachSegmentsRequest(m) => {
+            command!(m, Command::AttachSegments(id(m.recording_id)))
+        }
         Message::MigrateSegmentsRequest(m) => {
-            let (source, destination) = (m.src_recording_id, m.dst_recording_id);
+            let (source, destination) = (id(m.src_recording_id), id(m.dst_recording_id));
             command!(m, Command::MigrateSegments { source, destination })
         }
         Message::ReplicateRequest(m) => command!(m, Command::Replicate(replicate!(m,))),
@@ -380,11 +407,11 @@ pub(crate) fn decode(message: &[u8]) -> Result<Request<'_>, String> {
             command!(m, Command::Replicate(command))
         }
         Message::StopReplicationRequest(m) => {
-            command!(m, Command::StopReplication(m.replication_id))
+            command!(m, Command::StopReplication(ReplicationId::new(m.replication_id)))
         }
         Message::UpdateChannelRequest(m) => {
             let command =
-                Command::UpdateChannel { recording: m.recording_id, channel: text(m.channel) };
+                Command::UpdateChannel { recording: id(m.recording_id), channel: text(m.channel) };
             command!(m, command)
         }
         // Of a server.

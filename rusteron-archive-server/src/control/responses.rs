@@ -1,6 +1,6 @@
 //! Messages to a client.
 
-use crate::control::SessionId;
+use crate::ids::{CorrelationId, NULL_ID, RecordingId, RegistrationId, SessionId};
 use crate::protocol::PROTOCOL_VERSION;
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::messages::{
@@ -20,7 +20,7 @@ pub(crate) enum Answer {
     Ok(i64),
     Error(Failure),
     /// No recording has this id, or there are no more.
-    RecordingUnknown(i64),
+    RecordingUnknown(RecordingId),
     /// There are no more subscriptions.
     SubscriptionUnknown,
 }
@@ -54,13 +54,13 @@ impl Failure {
 
 impl Answer {
     /// Encodes the answer to the request with this correlation id.
-    pub(crate) fn encode(&self, session: SessionId, correlation_id: i64) -> Vec<u8> {
+    pub(crate) fn encode(&self, session: SessionId, correlation_id: CorrelationId) -> Vec<u8> {
         let (code, relevant_id, text) = match self {
             Self::Ok(id) => (ResponseCode::Ok, *id, ""),
             Self::Error(failure) => {
                 (ResponseCode::Error, failure.code.code(), failure.text.as_str())
             }
-            Self::RecordingUnknown(id) => (ResponseCode::RecordingUnknown, *id, ""),
+            Self::RecordingUnknown(id) => (ResponseCode::RecordingUnknown, id.get(), ""),
             Self::SubscriptionUnknown => (ResponseCode::SubscriptionUnknown, 0, ""),
         };
         response(session, correlation_id, relevant_id, code, text)
@@ -68,21 +68,25 @@ impl Answer {
 }
 
 /// Encodes the answer to a client whose version of the protocol is another one. Its relevant id is the session's.
-pub(crate) fn invalid_version(session: SessionId, correlation_id: i64, text: &str) -> Vec<u8> {
-    response(session, correlation_id, session, ResponseCode::Error, text)
+pub(crate) fn invalid_version(
+    session: SessionId,
+    correlation_id: CorrelationId,
+    text: &str,
+) -> Vec<u8> {
+    response(session, correlation_id, session.get(), ResponseCode::Error, text)
 }
 
 fn response(
     session: SessionId,
-    correlation_id: i64,
+    correlation_id: CorrelationId,
     relevant_id: i64,
     code: ResponseCode,
     text: &str,
 ) -> Vec<u8> {
     let text = text.as_bytes();
     ControlResponse {
-        control_session_id: session,
-        correlation_id,
+        control_session_id: session.get(),
+        correlation_id: correlation_id.get(),
         relevant_id,
         code: code as i32,
         version: PROTOCOL_VERSION,
@@ -91,10 +95,14 @@ fn response(
     .to_vec()
 }
 
-pub(crate) fn challenge(session: SessionId, correlation_id: i64, challenge: &[u8]) -> Vec<u8> {
+pub(crate) fn challenge(
+    session: SessionId,
+    correlation_id: CorrelationId,
+    challenge: &[u8],
+) -> Vec<u8> {
     Challenge {
-        control_session_id: session,
-        correlation_id,
+        control_session_id: session.get(),
+        correlation_id: correlation_id.get(),
         version: PROTOCOL_VERSION,
         encoded_challenge: challenge,
     }
@@ -102,25 +110,26 @@ pub(crate) fn challenge(session: SessionId, correlation_id: i64, challenge: &[u8
 }
 
 pub(crate) fn ping(session: SessionId) -> Vec<u8> {
-    Ping { control_session_id: session }.to_vec()
+    Ping { control_session_id: session.get() }.to_vec()
 }
 
 /// What has happened to a recording.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SignalEvent {
-    pub(crate) recording: i64,
-    pub(crate) subscription: i64,
+    /// `None` before there is a copy.
+    pub(crate) recording: Option<RecordingId>,
+    pub(crate) subscription: Option<RegistrationId>,
     pub(crate) position: i64,
     pub(crate) signal: Signal,
 }
 
 impl SignalEvent {
-    pub(crate) fn encode(&self, session: SessionId, correlation_id: i64) -> Vec<u8> {
+    pub(crate) fn encode(&self, session: SessionId, correlation_id: CorrelationId) -> Vec<u8> {
         RecordingSignalEvent {
-            control_session_id: session,
-            correlation_id,
-            recording_id: self.recording,
-            subscription_id: self.subscription,
+            control_session_id: session.get(),
+            correlation_id: correlation_id.get(),
+            recording_id: self.recording.map_or(NULL_ID, RecordingId::get),
+            subscription_id: self.subscription.map_or(NULL_ID, RegistrationId::get),
             position: self.position,
             signal: self.signal as i32,
         }
@@ -129,26 +138,30 @@ impl SignalEvent {
 }
 
 /// Encodes a recording's descriptor from the catalog's bytes, which begin with the recording id.
-pub(crate) fn descriptor(session: SessionId, correlation_id: i64, entry: &[u8]) -> Vec<u8> {
+pub(crate) fn descriptor(
+    session: SessionId,
+    correlation_id: CorrelationId,
+    entry: &[u8],
+) -> Vec<u8> {
     let mut message = Vec::with_capacity(24 + entry.len());
     message.extend(RecordingDescriptor::HEADER.to_bytes());
-    message.extend(session.to_le_bytes());
-    message.extend(correlation_id.to_le_bytes());
+    message.extend(session.get().to_le_bytes());
+    message.extend(correlation_id.get().to_le_bytes());
     message.extend(entry);
     message
 }
 
 pub(crate) fn subscription_descriptor(
     session: SessionId,
-    correlation_id: i64,
-    subscription: i64,
+    correlation_id: CorrelationId,
+    subscription: RegistrationId,
     stream_id: i32,
     channel: &str,
 ) -> Vec<u8> {
     RecordingSubscriptionDescriptor {
-        control_session_id: session,
-        correlation_id,
-        subscription_id: subscription,
+        control_session_id: session.get(),
+        correlation_id: correlation_id.get(),
+        subscription_id: subscription.get(),
         stream_id,
         stripped_channel: channel.as_bytes(),
     }
@@ -162,14 +175,14 @@ mod tests {
     #[test]
     fn long_text_is_cut() {
         let failure = Failure::generic("x".repeat(100_000));
-        let message = Answer::Error(failure).encode(1, 2);
+        let message = Answer::Error(failure).encode(1.into(), 2.into());
         assert_eq!(message.len(), 8 + 32 + 4 + MAX_TEXT_LENGTH);
         assert!(message.len() <= 8 * 1024);
     }
 
     #[test]
     fn descriptor_begins_with_ids() {
-        let message = descriptor(7, 9, &[1, 2, 3]);
+        let message = descriptor(7.into(), 9.into(), &[1, 2, 3]);
         assert_eq!(message[..8], [80, 0, 22, 0, 101, 0, 14, 0]);
         assert_eq!(message[8..16], 7_i64.to_le_bytes());
         assert_eq!(message[16..24], 9_i64.to_le_bytes());

@@ -7,7 +7,8 @@ use rusteron_core::panic::catch;
 use crate::control::authentication::{Authentication, Authenticator};
 use crate::control::responses::{Answer, Failure, challenge, invalid_version, ping};
 use crate::control::waiting::Waiting;
-use crate::control::{Clock, ImageId, Responder, Sending, SessionId};
+use crate::control::{Clock, Responder, Sending};
+use crate::ids::{CorrelationId, ImageId, SessionId};
 use crate::protocol::error_code::ErrorCode;
 
 /// The pause between repetitions of an answer to a connect request.
@@ -78,7 +79,7 @@ pub(crate) struct SessionSettings {
 #[derive(Debug)]
 pub(crate) struct Connect {
     pub(crate) session: SessionId,
-    pub(crate) correlation_id: i64,
+    pub(crate) correlation_id: CorrelationId,
     pub(crate) request_image: ImageId,
     pub(crate) response_channel: String,
     pub(crate) response_stream_id: i32,
@@ -223,7 +224,7 @@ impl ControlSession {
 
     pub(crate) fn on_challenge_response(
         &mut self,
-        correlation_id: i64,
+        correlation_id: CorrelationId,
         credentials: &[u8],
         authenticator: &mut dyn Authenticator,
         now: Clock,
@@ -231,8 +232,9 @@ impl ControlSession {
         if self.state == State::Challenged {
             self.connect.correlation_id = correlation_id;
             let session = self.connect.session;
-            let outcome =
-                catch(|| authenticator.on_challenge_response(session, credentials, now.epoch_ms));
+            let outcome = catch(|| {
+                authenticator.on_challenge_response(session.get(), credentials, now.epoch_ms)
+            });
             self.fail_by_panic(outcome);
         }
     }
@@ -363,7 +365,7 @@ impl ControlSession {
 
     fn accepted(&self) -> Vec<u8> {
         let Connect { session, correlation_id, .. } = self.connect;
-        Answer::Ok(session).encode(session, correlation_id)
+        Answer::Ok(session.get()).encode(session, correlation_id)
     }
 
     fn answer_connect<R: Responder + ?Sized>(
@@ -397,9 +399,9 @@ impl ControlSession {
             let is_challenged = self.state == State::Challenged;
             let outcome = catch(|| {
                 if is_challenged {
-                    authenticator.on_challenged_session(session, now.epoch_ms)
+                    authenticator.on_challenged_session(session.get(), now.epoch_ms)
                 } else {
-                    authenticator.on_connected_session(session, now.epoch_ms)
+                    authenticator.on_connected_session(session.get(), now.epoch_ms)
                 }
             });
             match self.fail_by_panic(outcome) {

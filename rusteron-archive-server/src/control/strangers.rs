@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::hash::{BuildHasher, RandomState};
 
-use crate::control::{Clock, ImageId, SessionId};
+use crate::control::Clock;
+use crate::ids::{ImageId, SessionId};
 
 /// How long a client that is not known keeps its place, whoever else wants it. A client on the same
 /// continent has connected before.
@@ -121,13 +122,17 @@ mod tests {
         Clock { ns: ms * 1_000_000, epoch_ms: 0 }
     }
 
+    fn admission(strangers: &Strangers, image: i64, source: &str, now: Clock) -> Admission {
+        strangers.admission(image.into(), source, now)
+    }
+
     /// Places of four sessions: the image and the source of each.
-    fn full(of: [(ImageId, &str); 4]) -> Strangers {
+    fn full(of: [(i64, &str); 4]) -> Strangers {
         let mut strangers = Strangers::new(4, TIMEOUT_NS);
         for (session, (image, source)) in (1..).zip(of) {
             let now = at(session);
-            assert_eq!(strangers.admission(image, source, now), Admission::Free);
-            strangers.add(session, image, source, now);
+            assert_eq!(admission(&strangers, image, source, now), Admission::Free);
+            strangers.add(session.into(), image.into(), source, now);
         }
         strangers
     }
@@ -135,34 +140,34 @@ mod tests {
     #[test]
     fn greedy_stream_makes_way_for_another() {
         let strangers = full([(1, "a:1"), (2, "a:2"), (2, "a:2"), (2, "a:2")]);
-        assert_eq!(strangers.admission(3, "a:3", at(500)), Admission::None);
-        assert_eq!(strangers.admission(3, "a:3", at(2000)), Admission::InPlaceOf(2));
-        assert_eq!(strangers.admission(2, "a:2", at(2000)), Admission::None);
+        assert_eq!(admission(&strangers, 3, "a:3", at(500)), Admission::None);
+        assert_eq!(admission(&strangers, 3, "a:3", at(2000)), Admission::InPlaceOf(2.into()));
+        assert_eq!(admission(&strangers, 2, "a:2", at(2000)), Admission::None);
         let strangers = full([(1, "a:1"), (2, "a:2"), (3, "a:3"), (4, "a:4")]);
-        assert_eq!(strangers.admission(5, "a:5", at(2000)), Admission::None);
+        assert_eq!(admission(&strangers, 5, "a:5", at(2000)), Admission::None);
     }
 
     #[test]
     fn host_with_many_streams_makes_way() {
         let strangers = full([(1, "a:1"), (2, "b:2"), (3, "a:3"), (4, "a:4")]);
-        assert_eq!(strangers.admission(5, "c:1", at(2000)), Admission::InPlaceOf(1));
-        assert_eq!(strangers.admission(5, "b:9", at(2000)), Admission::InPlaceOf(1));
-        assert_eq!(strangers.admission(5, "a:9", at(2000)), Admission::None);
+        assert_eq!(admission(&strangers, 5, "c:1", at(2000)), Admission::InPlaceOf(1.into()));
+        assert_eq!(admission(&strangers, 5, "b:9", at(2000)), Admission::InPlaceOf(1.into()));
+        assert_eq!(admission(&strangers, 5, "a:9", at(2000)), Admission::None);
         let even = full([(1, "a:1"), (2, "b:2"), (3, "a:3"), (4, "b:4")]);
-        assert_eq!(even.admission(5, "b:9", at(2000)), Admission::None);
-        assert_eq!(even.admission(5, "c:9", at(2000)), Admission::InPlaceOf(1));
+        assert_eq!(admission(&even, 5, "b:9", at(2000)), Admission::None);
+        assert_eq!(admission(&even, 5, "c:9", at(2000)), Admission::InPlaceOf(1.into()));
     }
 
     #[test]
     fn place_is_kept_until_known_or_timeout() {
         let mut strangers = full([(1, "a:1"), (1, "a:1"), (1, "a:1"), (1, "a:1")]);
-        let known = |session| (session <= 2).then_some(session == 1);
+        let known = |session: SessionId| (session.get() <= 2).then_some(session == 1);
         strangers.update(at(100), known);
         assert_eq!(strangers.places.len(), 3);
         strangers.update(at(5003), known);
         let left: Vec<_> = strangers.places.iter().map(|place| place.session).collect();
         assert_eq!(left, [2, 4]);
-        strangers.remove(2);
+        strangers.remove(2.into());
         strangers.update(at(5004), known);
         assert!(strangers.places.is_empty());
     }

@@ -65,13 +65,18 @@ pub fn catalog(bytes: &[u8]) {
             return;
         }
     };
-    let known: Vec<Descriptor> = catalog.descriptors_from(i64::MIN).copied().collect();
+    let known: Vec<Descriptor> = catalog.descriptors_from(i64::MIN.into()).copied().collect();
     for descriptor in &known {
         let id = descriptor.recording_id;
         assert!(!descriptor.is_active(), "the end was not found");
         assert!(catalog.descriptor_bytes(id).is_some_and(|bytes| bytes.len() >= 80 - 16));
         black_box((catalog.channel_contains(id, b"ipc"), descriptor.geometry().check().is_ok()));
-        black_box(catalog.find_last(0, descriptor.session_id, descriptor.stream_id, b"aeron"));
+        black_box(catalog.find_last(
+            0.into(),
+            descriptor.session_id,
+            descriptor.stream_id,
+            b"aeron",
+        ));
     }
     let new = NewRecording {
         start_position: 0,
@@ -91,16 +96,16 @@ pub fn catalog(bytes: &[u8]) {
     }
     for descriptor in &known {
         let Descriptor { recording_id, start_position, stop_position, .. } = *descriptor;
-        catalog.set_extended(recording_id, 1, 2, 3).expect("an edit");
+        catalog.set_extended(recording_id, 1.into(), 2.into(), 3).expect("an edit");
         catalog.set_stopped(recording_id, stop_position, 12).expect("an edit");
         catalog.set_stop_position(recording_id, start_position).expect("an edit");
         catalog.set_start_position(recording_id, start_position).expect("an edit");
-        if recording_id % 2 == 1 {
+        if recording_id.get() % 2 == 1 {
             catalog.delete(recording_id).expect("an edit");
         }
     }
     let descriptors = |catalog: &Catalog| -> Vec<Descriptor> {
-        catalog.descriptors_from(i64::MIN).copied().collect()
+        catalog.descriptors_from(i64::MIN.into()).copied().collect()
     };
     let after = descriptors(&catalog);
     let again = open().expect("a catalog that was open before");
@@ -111,7 +116,7 @@ pub fn catalog(bytes: &[u8]) {
 pub fn segment(bytes: &[u8]) {
     let Some((&[choice, base, start, stream], content)) = bytes.split_first_chunk() else { return };
     let geometry = Geometry {
-        recording_id: 0,
+        recording_id: 0.into(),
         start_position: i64::from(start) * 32,
         initial_term_id: 7,
         term_length: TERM_LENGTH,

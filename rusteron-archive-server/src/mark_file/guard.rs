@@ -9,12 +9,13 @@ use rusteron_core::files;
 use rusteron_core::mark_file::{LIVENESS_TIMEOUT, Owner, Reservation};
 
 use crate::error::{Result, ServerError, ServerErrorKind};
+use crate::ids::RecordingId;
 use crate::mark_file::{Ended, Killed, LINK_NAME, Lock, Locks, NAME, former_owner};
 
 /// Keeps this server out of a directory. Java's archive knows no lock, and starts nevertheless.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    killed_positions: HashMap<i64, i64>,
+    killed_positions: HashMap<RecordingId, i64>,
     is_original: bool,
     _locks: Locks,
     _reservation: Reservation,
@@ -73,7 +74,7 @@ impl Guard {
     }
 
     /// Returns the positions that recordings had when the last archive was killed, by id.
-    pub(crate) fn killed_positions(&self) -> &HashMap<i64, i64> {
+    pub(crate) fn killed_positions(&self) -> &HashMap<RecordingId, i64> {
         &self.killed_positions
     }
 }

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use crate::ids::RecordingId;
 use crate::mark_file::{MarkFile, NOTES, client};
 
 /// Where the slots are in the file.
@@ -27,7 +28,7 @@ impl PositionSlot {
     /// Claims a slot for a recording. `None` if all are in use: a kill then leaves this recording as one of Java's archive.
     pub(crate) fn claim(
         mark_file: &Arc<MarkFile>,
-        recording_id: i64,
+        recording_id: RecordingId,
         position: i64,
     ) -> Option<Self> {
         let slots = mark_file.has_notes.then_some(SLOTS)?;
@@ -35,7 +36,7 @@ impl PositionSlot {
         let offset = slots.step_by(SLOT_LENGTH).find(is_free)?;
         let slot = Self { mark_file: Arc::clone(mark_file), offset };
         slot.store(position);
-        number(mark_file, offset).store((recording_id + 1).to_le(), Ordering::Release);
+        number(mark_file, offset).store((recording_id.get() + 1).to_le(), Ordering::Release);
         Some(slot)
     }
 
@@ -53,11 +54,11 @@ impl PositionSlot {
 }
 
 /// Frees the slots of all recordings but those that `is_needed` names by id.
-pub(super) fn forget(mark_file: &MarkFile, is_needed: impl Fn(i64) -> bool) {
+pub(super) fn forget(mark_file: &MarkFile, is_needed: impl Fn(RecordingId) -> bool) {
     for offset in SLOTS.step_by(SLOT_LENGTH) {
         let slot = number(mark_file, offset);
         let number = i64::from_le(slot.load(Ordering::Relaxed));
-        if number != 0 && !is_needed(number.wrapping_sub(1)) {
+        if number != 0 && !is_needed(RecordingId::new(number.wrapping_sub(1))) {
             slot.store(0, Ordering::Release);
         }
     }
@@ -68,12 +69,12 @@ fn number(mark_file: &MarkFile, offset: usize) -> &AtomicI64 {
 }
 
 /// Reads the positions of a file from its header's bytes.
-pub(crate) fn read(header: &[u8]) -> HashMap<i64, i64> {
+pub(crate) fn read(header: &[u8]) -> HashMap<RecordingId, i64> {
     let slots = header.get(SLOTS).unwrap_or_default().chunks_exact(SLOT_LENGTH);
     let read = |bytes: &[u8]| bytes.first_chunk().copied().map(i64::from_le_bytes);
     slots
         .filter_map(|slot| Some((read(slot)?, read(&slot[size_of::<i64>()..])?)))
         .filter(|(number, _)| *number != 0)
-        .map(|(number, position)| (number.wrapping_sub(1), position))
+        .map(|(number, position)| (RecordingId::new(number.wrapping_sub(1)), position))
         .collect()
 }

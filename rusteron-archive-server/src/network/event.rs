@@ -6,13 +6,14 @@ use crate::conductor::Conductor;
 use crate::conductor::effect::{
     Clock, Failure, ImageDetails, ImageId, Outside, RecordingId, RegistrationId, SessionId,
 };
+use crate::ids::{ReplayId, ReplicationId, Ticket};
 
 /// An event for the conductor: the outcome of an order, or a change of a stream.
 #[derive(Debug)]
 pub(crate) enum Event {
     RequestImageUnavailable(ImageId),
     ResponsePublication(SessionId, Result<(), String>),
-    RecordingSubscription(i64, Result<RegistrationId, String>),
+    RecordingSubscription(Ticket, Result<RegistrationId, String>),
     RecordingImage(RegistrationId, ImageDetails),
     RecordingStarted(RecordingId, Result<(), String>),
     RecordingStopped {
@@ -22,12 +23,12 @@ pub(crate) enum Event {
         /// The position counter. It stays until the catalog has been given the position.
         counter: Counter,
     },
-    ReplayStarted(i64, Result<i32, Failure>),
-    ReplayEnded(i64, Option<Failure>),
+    ReplayStarted(ReplayId, Result<i32, Failure>),
+    ReplayEnded(ReplayId, Option<Failure>),
     /// A replication's streams to and from its source are there. Answers can come on this channel.
-    SourceAdded(i64, String),
-    SourceFailed(i64, String),
-    SourceMessage(i64, Vec<u8>),
+    SourceAdded(ReplicationId, String),
+    SourceFailed(ReplicationId, String),
+    SourceMessage(ReplicationId, Vec<u8>),
     DestinationFailed(RegistrationId, String),
     Transports(RecordingId, usize),
 }

@@ -35,7 +35,7 @@ struct Receiver {
 impl Receivers {
     /// Takes note of a subscription, and adds a destination to it.
     pub(crate) fn add(&mut self, subscription: &Subscription, destination: Option<String>) {
-        let id = subscription.registration_id();
+        let id = RegistrationId::new(subscription.registration_id());
         let receiver = Receiver {
             destinations: subscription.destinations(),
             channel_status_id: subscription.channel_status_id(),

@@ -49,7 +49,8 @@ impl Requests {
                     let _ = available.send(RequestImage::Available(image.clone()));
                 })
                 .on_unavailable_image(move |image| {
-                    let _ = unavailable.send(RequestImage::Unavailable(image.correlation_id()));
+                    let _ = unavailable
+                        .send(RequestImage::Unavailable(ImageId::new(image.correlation_id())));
                 })
                 .async_add()
         })
@@ -65,7 +66,10 @@ impl Requests {
         let mut fragments = 0;
         for subscription in &mut self.subscriptions {
             fragments += subscription.controlled_poll(
-                |message, header| match handler(header.image_correlation_id(), message) {
+                |message, header| match handler(
+                    ImageId::new(header.image_correlation_id()),
+                    message,
+                ) {
                     true => Action::Continue,
                     false => Action::Abort,
                 },
@@ -84,7 +88,7 @@ impl Requests {
         }
         let reason = reason[..end].replace('\0', " ");
         let mut images = self.subscriptions.iter_mut().flat_map(Subscription::images);
-        let Some(mut image) = images.find(|it| it.correlation_id() == image) else {
+        let Some(mut image) = images.find(|it| it.correlation_id() == image.get()) else {
             return Ok(false);
         };
         match image.reject(&reason) {

@@ -81,7 +81,7 @@ impl Responses {
                 Ok(None) => {}
                 Ok(Some((publication, counter))) => {
                     counter.set_reference_id(publication.registration_id());
-                    counter.set_release(id);
+                    counter.set_release(id.get());
                     let channels = [&adding.names.channel, &adding.channel].map(String::clone);
                     let added = AddedSession { publication, channels, _counter: counter };
                     *session = Session::Added(Box::new(added));

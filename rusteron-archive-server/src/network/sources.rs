@@ -7,6 +7,7 @@ use rusteron_client::{
 };
 
 use crate::conductor::effect::{RequestStream, Sending};
+use crate::ids::ReplicationId;
 use crate::network::adding::refusal;
 use crate::network::responses::try_send;
 use crate::network::{Adding, Event};
@@ -18,7 +19,7 @@ const FRAGMENT_LIMIT: usize = 10;
 /// The streams of all replications.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    by_replication: HashMap<i64, Source>,
+    by_replication: HashMap<ReplicationId, Source>,
 }
 
 /// The streams of a replication. Dropping it closes them, and cancels what is being added.
@@ -50,7 +51,7 @@ struct Added {
 
 impl Sources {
     /// Begins to add the streams to and from a source.
-    pub(crate) fn connect(&mut self, replication: i64, channels: ControlChannels) {
+    pub(crate) fn connect(&mut self, replication: ReplicationId, channels: ControlChannels) {
         let stream_id = channels.request_stream_id;
         let state = match channels.is_response {
             true => State::AddingResponses(responses(&channels, None), None),
@@ -65,7 +66,7 @@ impl Sources {
 
     pub(crate) fn add_replay_requests(
         &mut self,
-        replication: i64,
+        replication: ReplicationId,
         channel: String,
         stream_id: i32,
     ) {
@@ -74,7 +75,7 @@ impl Sources {
         }
     }
 
-    pub(crate) fn close(&mut self, replication: i64) {
+    pub(crate) fn close(&mut self, replication: ReplicationId) {
         self.by_replication.remove(&replication);
     }
 
@@ -99,7 +100,7 @@ impl Sources {
 
     pub(crate) fn try_request(
         &mut self,
-        replication: i64,
+        replication: ReplicationId,
         stream: RequestStream,
         message: &[u8],
     ) -> Sending {
@@ -112,7 +113,7 @@ impl Sources {
         publication.map_or(Sending::NotConnected, |publication| try_send(publication, message))
     }
 
-    pub(crate) fn is_connected(&self, replication: i64) -> bool {
+    pub(crate) fn is_connected(&self, replication: ReplicationId) -> bool {
         match self.by_replication.get(&replication).map(|source| &source.state) {
             Some(State::Added(added)) => added.responses.is_connected(),
             _ => false,
@@ -121,7 +122,12 @@ impl Sources {
 }
 
 impl Source {
-    fn poll(&mut self, aeron: &Aeron, replication: i64, events: &mut Vec<Event>) -> Result<()> {
+    fn poll(
+        &mut self,
+        aeron: &Aeron,
+        replication: ReplicationId,
+        events: &mut Vec<Event>,
+    ) -> Result<()> {
         self.state.go_on(aeron, &self.channels)?;
         if let State::Added(added) = &mut self.state {
             added.poll(replication, events)?;
@@ -165,7 +171,7 @@ impl State {
 }
 
 impl Added {
-    fn poll(&mut self, replication: i64, events: &mut Vec<Event>) -> Result<()> {
+    fn poll(&mut self, replication: ReplicationId, events: &mut Vec<Event>) -> Result<()> {
         if !self.is_announced && self.requests.is_connected() {
             if let Some(channel) = self.responses.try_resolve_channel_endpoint_port()? {
                 self.is_announced = true;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::catalog::{CATALOG_NAME, Entries, RecordingEntry};
 use crate::error::{Result, ServerError, ServerErrorKind};
+use crate::ids::RecordingId;
 use crate::mark_file::Guard;
 use crate::offline::{Compaction, Verification, VerifyOptions};
 use crate::segment::geometry::{parse_name, segment_name};
@@ -21,9 +22,9 @@ pub struct ArchiveFiles {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) entries: Entries,
     /// The bases of the recordings' segments, ascending, by recording id.
-    pub(super) segments: BTreeMap<i64, Vec<i64>>,
+    pub(super) segments: BTreeMap<RecordingId, Vec<i64>>,
     /// The positions that recordings had when the last archive was killed.
-    pub(super) killed_positions: HashMap<i64, i64>,
+    pub(super) killed_positions: HashMap<RecordingId, i64>,
     /// The directory is the one that the archive wrote to, and no copy.
     pub(super) is_original: bool,
 }
@@ -51,7 +52,7 @@ impl ArchiveFiles {
     pub(super) fn new(
         archive_dir: &Path,
         is_read_only: bool,
-        killed_positions: HashMap<i64, i64>,
+        killed_positions: HashMap<RecordingId, i64>,
         is_original: bool,
     ) -> Result<Self> {
         let failed = |error: io::Error| ServerError::file(archive_dir, &error);
@@ -70,11 +71,11 @@ impl ArchiveFiles {
     /// The text of an error begins with the name of a file.
     pub(crate) fn from_storage(
         storage: Arc<dyn Storage>,
-        killed_positions: HashMap<i64, i64>,
+        killed_positions: HashMap<RecordingId, i64>,
         is_original: bool,
     ) -> Result<Self> {
         let failed = |error: io::Error| ServerError::io(".", &error);
-        let mut segments = BTreeMap::<i64, Vec<i64>>::new();
+        let mut segments = BTreeMap::<RecordingId, Vec<i64>>::new();
         let names = storage.names().map_err(failed)?;
         for (id, base) in names.iter().filter_map(|name| parse_name(name)) {
             segments.entry(id).or_default().push(base);
@@ -109,11 +110,13 @@ impl ArchiveFiles {
     /// Returns what [`ArchiveEditor::compact`](crate::offline::ArchiveEditor::compact) would remove.
     pub fn compaction(&self) -> Compaction {
         let entries = self.recordings();
-        let is_kept = |id| entries.iter().any(|entry| entry.is_valid() && entry.recording_id == id);
+        let is_kept = |id| {
+            entries.iter().any(|entry| entry.is_valid() && entry.descriptor.recording_id == id)
+        };
         let mut compaction = Compaction::default();
         for entry in entries.iter().filter(|entry| !entry.is_valid()) {
-            let id = entry.recording_id;
-            compaction.recordings.push(id);
+            let id = entry.descriptor.recording_id;
+            compaction.recordings.push(id.get());
             compaction.catalog_bytes += self.entries.length(entry.offset);
             if !is_kept(id) {
                 compaction
@@ -136,8 +139,9 @@ impl ArchiveFiles {
         }
         let mut orphans = Vec::new();
         for (&id, bases) in &self.segments {
-            let entries = || self.recordings().iter().filter(|entry| entry.recording_id == id);
-            if recording_id.is_some_and(|wanted| wanted != id) || entries().next().is_none() {
+            let entries =
+                || self.recordings().iter().filter(|entry| entry.descriptor.recording_id == id);
+            if recording_id.is_some_and(|wanted| wanted != id.get()) || entries().next().is_none() {
                 continue;
             }
             let is_orphan = |base: &&i64| !entries().any(|entry| claims(entry, **base));
@@ -148,14 +152,15 @@ impl ArchiveFiles {
 
     /// Returns the segment files of recordings that the catalog does not have.
     pub fn unknown_segments(&self) -> Vec<String> {
-        let is_unknown = |id: i64| self.recordings().iter().all(|entry| entry.recording_id != id);
+        let is_unknown =
+            |id| self.recordings().iter().all(|entry| entry.descriptor.recording_id != id);
         let unknown = self.segments.iter().filter(|&(&id, _)| is_unknown(id));
         unknown
             .flat_map(|(&id, bases)| bases.iter().map(move |&base| segment_name(id, base)))
             .collect()
     }
 
-    pub(super) fn bases(&self, recording_id: i64) -> &[i64] {
+    pub(super) fn bases(&self, recording_id: RecordingId) -> &[i64] {
         self.segments.get(&recording_id).map_or(&[], Vec::as_slice)
     }
 }

@@ -53,8 +53,8 @@ fn three_recordings(checksum: Checksum) -> FaultyStorage {
         let mut file = storage.create(&format!("{id}-0.rec"), 64 << 10).expect("a segment");
         file.write_all_at(&[first, second].concat(), 0).expect("a write");
     }
-    catalog.set_stopped(0, END, 5).expect("an end");
-    catalog.set_stopped(1, END, 5).expect("an end");
+    catalog.set_stopped(0.into(), END, 5).expect("an end");
+    catalog.set_stopped(1.into(), END, 5).expect("an end");
     storage
 }
 
@@ -137,7 +137,8 @@ fn repair_takes_no_announced_byte_away() {
         let guard = Guard::new(dir.path()).expect("no archive");
         let mut editor = ArchiveEditor::with_guard(files(), guard);
         let mut options = VerifyOptions::default();
-        let verified = editor.files().verify(editor.files().recording(id).expect("it"), &options);
+        let verified =
+            editor.files().verify(editor.files().recording(id.get()).expect("it"), &options);
         assert_eq!(verified.findings.len(), findings, "{verified:?}");
         assert_eq!(verified.is_end_known, stop.is_some() || is_original);
         let before = storage.content("0-0.rec");
@@ -145,7 +146,7 @@ fn repair_takes_no_announced_byte_away() {
         if expected == Repair::default() && findings > 0 {
             assert_eq!(storage.content("0-0.rec"), before);
             options.last_fragment = Some(LastFragment::Truncate);
-            let recording = editor.files().recording(id).expect("it");
+            let recording = editor.files().recording(id.get()).expect("it");
             let verified = editor.files().verify(recording, &options);
             let repair = editor.repair(&verified).expect("a repair");
             assert_eq!(repair.stop_position, Some(96), "{verified:?}");
@@ -185,7 +186,8 @@ fn end_of_a_segment_needs_no_file_behind_it() {
         }
         let (mut editor, _dir) = editor(&storage).expect("an editor");
         let options = VerifyOptions { all_segments: true, ..VerifyOptions::default() };
-        let verified = editor.files().verify(editor.files().recording(id).expect("it"), &options);
+        let verified =
+            editor.files().verify(editor.files().recording(id.get()).expect("it"), &options);
         assert_eq!(verified.findings.is_empty(), is_valid, "{verified:?}");
         let repair = editor.repair(&verified).expect("a repair");
         assert_eq!(repair == Repair::default(), is_valid, "{bases:?}: {repair:?}");

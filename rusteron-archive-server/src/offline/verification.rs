@@ -116,7 +116,7 @@ impl Verification {
             }
         }
         let geometry = entry.descriptor.geometry();
-        let bases = files.bases(entry.recording_id);
+        let bases = files.bases(entry.descriptor.recording_id);
         // A truncation at the end of a segment leaves no file behind it, and an empty recording
         // needs none.
         let believed = believed_stop(files, entry, options.checksum);
@@ -169,9 +169,9 @@ impl Verification {
         believed_stop: Option<i64>,
         options: &VerifyOptions,
     ) {
-        let (storage, bases) = (&*files.storage, files.bases(entry.recording_id));
+        let (storage, bases) = (&*files.storage, files.bases(entry.descriptor.recording_id));
         let highest = bases.last().copied();
-        let killed = files.killed_positions.get(&entry.recording_id).copied();
+        let killed = files.killed_positions.get(&entry.descriptor.recording_id).copied();
         let evidence = Evidence {
             checksum: options.checksum,
             // An archive that stops a recording in order writes its end into the catalog.
@@ -290,7 +290,7 @@ fn believed_stop(
         return entry.stop_position;
     }
     let evidence = Evidence { checksum, position: None, is_original: false };
-    let highest = files.bases(entry.recording_id).last().copied();
+    let highest = files.bases(entry.descriptor.recording_id).last().copied();
     let geometry = entry.descriptor.geometry();
     let found = scan::find_end(&*files.storage, &geometry, highest, evidence);
     let is_end = |found: &Found| files.entries.checksum_of_end(entry, found.end).is_some();

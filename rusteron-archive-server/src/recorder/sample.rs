@@ -134,8 +134,8 @@ impl Stream {
     pub(crate) fn start_recording(&self) -> StartRecording {
         StartRecording {
             geometry: self.geometry,
-            subscription: 11,
-            image: 12,
+            subscription: 11.into(),
+            image: 12.into(),
             session_id: sample::SESSION_ID,
             mtu: MTU_OF_PAGES as i32,
             stripped_channel: "aeron:ipc".to_owned(),

@@ -13,6 +13,7 @@ use rusteron_core::log_buffer::{HEADER_LENGTH, TYPE_DATA};
 use rusteron_test_support::Random;
 
 use crate::catalog::{Catalog, CatalogSettings, NewRecording};
+use crate::ids::RecordingId;
 use crate::offline::{ArchiveFiles, VerifyOptions};
 use crate::recorder::BlockWriter;
 use crate::recorder::recording::{BlockSource, Recording};
@@ -80,8 +81,12 @@ impl Setup {
     /// Frames of a recording. One recording has segments of a term, so that it rolls over.
     fn stream(self, recording_id: i64, position: i64) -> Stream {
         let segment_length = if recording_id == 1 { 4 * TERM } else { TERM };
-        let geometry =
-            Geometry { recording_id, start_position: START, segment_length, ..sample::GEOMETRY };
+        let geometry = Geometry {
+            recording_id: recording_id.into(),
+            start_position: START,
+            segment_length,
+            ..sample::GEOMETRY
+        };
         let length = [5 * TERM / 4, TERM / 2, TERM / 4][recording_id as usize] as usize;
         let random = &mut self.random(recording_id, position);
         Stream::across_pages(random, geometry, position, length)
@@ -105,7 +110,7 @@ impl Script {
     }
 
     /// Opens the catalog. `positions` are those in the mark file of a killed server.
-    fn open(&self, positions: HashMap<i64, i64>) -> Result<Catalog, String> {
+    fn open(&self, positions: HashMap<RecordingId, i64>) -> Result<Catalog, String> {
         let settings = CatalogSettings {
             // So that the file grows.
             capacity: 200,
@@ -131,8 +136,8 @@ impl Script {
         started.retain(|&(id, _)| self.start(&mut catalog, id, &mut errors));
         self.record(&mut catalog, &started, &mut errors);
         self.extend(&mut catalog, &mut errors);
-        if catalog.get(0).is_some() {
-            let updated = catalog.update_channel(0, "aeron:ipc", &"x".repeat(500));
+        if catalog.get(0.into()).is_some() {
+            let updated = catalog.update_channel(0.into(), "aeron:ipc", &"x".repeat(500));
             errors.extend(updated.err().map(|error| error.to_string()));
         }
         if self.start(&mut catalog, 2, &mut errors) {
@@ -161,11 +166,12 @@ impl Script {
     fn extend(&mut self, catalog: &mut Catalog, errors: &mut Vec<String>) {
         let mut extended = Vec::new();
         for id in RECORDINGS {
-            let Some(stop) = catalog.get(id).map(|it| it.stop_position).filter(|&it| it >= 0)
+            let Some(stop) =
+                catalog.get(id.into()).map(|it| it.stop_position).filter(|&it| it >= 0)
             else {
                 continue;
             };
-            match catalog.set_extended(id, 1, 2, 3) {
+            match catalog.set_extended(id.into(), 1.into(), 2.into(), 3) {
                 Ok(()) => {
                     self.announce(id, stop);
                     self.streams[id as usize].replace_from(&self.setup.stream(id, stop));
@@ -187,7 +193,7 @@ impl Script {
         for (id, position) in self.write(recordings, errors) {
             // The conductor tries again, too.
             for _ in 0..2 {
-                match catalog.set_stopped(id, position, 6) {
+                match catalog.set_stopped(id.into(), position, 6) {
                     Ok(()) => break,
                     Err(error) => errors.push(error.to_string()),
                 }
@@ -227,9 +233,9 @@ impl Script {
     }
 
     /// The last announcement of each recording before so many changes.
-    fn announced(&self, changes: usize) -> HashMap<i64, i64> {
+    fn announced(&self, changes: usize) -> HashMap<RecordingId, i64> {
         let known = self.announced.iter().filter(|known| known.changes <= changes);
-        known.map(|known| (known.recording, known.position)).collect()
+        known.map(|known| (known.recording.into(), known.position)).collect()
     }
 
     /// Checks what a process that was killed behind so many changes has left.
@@ -267,7 +273,7 @@ impl Script {
                     // The operator can keep what was announced.
                     assert!(error.contains("may be incomplete"), "{context}: {error}");
                     for (id, position) in self.announced(changes) {
-                        next.check_stream(&self.streams[id as usize], position, context);
+                        next.check_stream(&self.streams[id.get() as usize], position, context);
                     }
                 }
                 return;
@@ -279,7 +285,7 @@ impl Script {
         } else {
             // The stop position of another one may be there without what lies before it.
             let stop = |id| catalog.get(id).map(|found| found.stop_timestamp);
-            checked.retain(|&id| stop(id) == Some(RECOVERED_MS));
+            checked.retain(|&id| stop(id.into()) == Some(RECOVERED_MS));
             counts.found += next.verify(&catalog, &checked, context);
         }
         let next = next.check(catalog, &checked, context);
@@ -337,7 +343,7 @@ impl Script {
     /// Checks that recordings have their streams up to their ends.
     fn check_streams(&self, catalog: &Catalog, checked: &[i64], context: &str) {
         for stream in &self.streams {
-            if !checked.contains(&stream.geometry.recording_id) {
+            if !checked.contains(&stream.geometry.recording_id.get()) {
                 continue;
             }
             if let Some(found) = catalog.get(stream.geometry.recording_id) {
@@ -357,7 +363,7 @@ impl Script {
         let mut found = 0;
         for entry in files.recordings().iter().filter(|it| !checked.contains(&it.recording_id)) {
             // An entry that is not valid yet tells of nothing.
-            let Some(known) = catalog.get(entry.recording_id) else { continue };
+            let Some(known) = catalog.get(entry.recording_id.into()) else { continue };
             let stream = &self.streams[entry.recording_id as usize];
             let difference = self.first_difference(stream, known.stop_position, context);
             let Some((position, header_differs)) = difference else { continue };

@@ -13,6 +13,7 @@ use rusteron_test_support::{Random, await_some, await_that, connect, launch};
 use crate::conductor::effect::{
     Progress, ReplayLimit, ReplayProgress, StartRecording, StartReplay,
 };
+use crate::ids::{RecordingId, ReplayId};
 use crate::recorder::{BlockWriter, IoCounters, Recorder, RecorderCommand, RecorderEvent};
 use crate::replayer::{BlockReader, Replayer, ReplayerCommand, ReplayerEvent};
 use crate::segment::Geometry;
@@ -24,7 +25,8 @@ const RECORDED_STREAM: i32 = 1001;
 const REPLAY_STREAM: i32 = 1002;
 const TERM: i32 = 64 << 10;
 const FILE_IO_MAX: usize = 64 << 10;
-const RECORDING: i64 = 7;
+const RECORDING: RecordingId = RecordingId::new(7);
+const REPLAY: ReplayId = ReplayId::new(1);
 
 /// A client with both agents, which run in turns.
 struct Archive {
@@ -102,8 +104,8 @@ impl Archive {
         };
         let start = StartRecording {
             geometry,
-            subscription: subscription.registration_id(),
-            image: image.correlation_id,
+            subscription: subscription.registration_id().into(),
+            image: image.correlation_id.into(),
             session_id: image.session_id,
             mtu: image.mtu_length as i32,
             stripped_channel: "aeron:ipc".to_owned(),
@@ -117,7 +119,7 @@ impl Archive {
         send(RecorderCommand::AddSubscription(Box::new(subscription)));
         send(RecorderCommand::StartRecording(Box::new(start), counter));
         let start = StartReplay {
-            replay: 1,
+            replay: REPLAY,
             geometry,
             channel: String::new(),
             stream_id: REPLAY_STREAM,
@@ -195,11 +197,11 @@ fn live_stream_is_recorded_and_followed() {
         events.len() == 2
     });
     let session_id = match &events[0] {
-        ReplayerEvent::Started { replay: 1, session_id } => *session_id,
+        ReplayerEvent::Started { replay: REPLAY, session_id } => *session_id,
         other => panic!("{other:?}"),
     };
     match &events[1] {
-        ReplayerEvent::Ended { replay: 1, has_started: true, failure: None, publication } => {
+        ReplayerEvent::Ended { replay: REPLAY, has_started: true, failure: None, publication } => {
             assert_eq!(publication.session_id(), session_id);
             assert_eq!(publication.position().unwrap(), end);
         }
@@ -213,7 +215,7 @@ fn live_stream_is_recorded_and_followed() {
     }
     assert!(progress.has_ended.load(Ordering::Acquire));
 
-    let command = RecorderCommand::ReturnSubscription(subscription_id);
+    let command = RecorderCommand::ReturnSubscription(subscription_id.into());
     archive.to_recorder.send(command).unwrap();
     archive.turn();
     match archive.from_recorder.try_recv().unwrap() {
@@ -243,8 +245,8 @@ fn aborts_and_returns_report_what_ended() {
         archive.turn();
         archive.from_replayer.try_recv().is_ok()
     });
-    archive.to_replayer.send(ReplayerCommand::AbortReplay(1)).unwrap();
-    archive.to_replayer.send(ReplayerCommand::AbortReplay(1)).unwrap();
+    archive.to_replayer.send(ReplayerCommand::AbortReplay(REPLAY)).unwrap();
+    archive.to_replayer.send(ReplayerCommand::AbortReplay(REPLAY)).unwrap();
     archive.turn();
     let event = archive.from_replayer.try_recv().unwrap();
     assert!(matches!(event, ReplayerEvent::Ended { has_started: true, failure: None, .. }));
@@ -252,8 +254,8 @@ fn aborts_and_returns_report_what_ended() {
 
     // Its recordings end before the subscription comes back.
     for command in [
-        RecorderCommand::AbortRecording(99),
-        RecorderCommand::ReturnSubscription(subscription_id),
+        RecorderCommand::AbortRecording(99.into()),
+        RecorderCommand::ReturnSubscription(subscription_id.into()),
         RecorderCommand::AbortRecording(RECORDING),
     ] {
         archive.to_recorder.send(command).unwrap();

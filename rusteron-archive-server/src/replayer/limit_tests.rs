@@ -65,7 +65,7 @@ fn end_of_the_recording_does_not_lengthen_a_replay() {
 fn counter_bounds_the_replay_while_it_is_there() {
     let (storage, stream) = recorded(18, sample::GEOMETRY, 100_000);
     let (mut reader, mut sink) = (reader(&storage), Sink::new(stream.geometry, 0));
-    let limit = ReplayLimit::Counter { id: 4, registration_id: 5 };
+    let limit = ReplayLimit::Counter { id: 4, registration_id: 5.into() };
     let mut replay = replay(follow(&stream, 0, limit));
     let mut work = |replay: &mut Replay, sink: &mut Sink, counter: OneCounter| {
         while replay.do_work(sink, &mut reader, &counter, Instant::now()) > 0 {}
@@ -91,7 +91,7 @@ fn counter_bounds_the_replay_while_it_is_there() {
 fn counter_that_goes_back_takes_nothing_back() {
     let (storage, stream) = recorded(23, sample::GEOMETRY, 10_000);
     let (mut reader, mut sink) = (reader(&storage), Sink::new(stream.geometry, 0));
-    let limit = ReplayLimit::Counter { id: 4, registration_id: 5 };
+    let limit = ReplayLimit::Counter { id: 4, registration_id: 5.into() };
     let mut replay = replay(follow(&stream, 0, limit));
     let position = stream.frames()[10].0;
     sink.acceptance = 0;
@@ -133,7 +133,7 @@ fn replay_from_the_end_of_a_recording_in_progress_waits_for_more() {
 #[test]
 fn counter_of_another_registration_is_the_end() {
     let (storage, stream) = recorded(19, sample::GEOMETRY, 10_000);
-    let limit = ReplayLimit::Counter { id: 4, registration_id: 6 };
+    let limit = ReplayLimit::Counter { id: 4, registration_id: 6.into() };
     let stop_position = stream.frames()[4].0;
     let mut sink = Sink::new(stream.geometry, 0);
     let mut replay = replay(follow(&stream, stop_position, limit));
@@ -148,7 +148,7 @@ fn counter_of_another_registration_is_the_end() {
 #[test]
 fn limit_beyond_the_recording_is_the_clients_mistake() {
     let (storage, stream) = recorded(20, sample::GEOMETRY, 10_000);
-    let limit = ReplayLimit::Counter { id: 4, registration_id: 5 };
+    let limit = ReplayLimit::Counter { id: 4, registration_id: 5.into() };
     let mut sink = Sink::new(stream.geometry, 0);
     let mut replay = replay(follow(&stream, 0, limit));
     let counters = OneCounter::Allocated(stream.end() + 4096);

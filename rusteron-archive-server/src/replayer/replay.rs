@@ -8,6 +8,7 @@ use rusteron_client::{Aeron, CounterState, OfferError, Position, StreamPositions
 use rusteron_core::log_buffer::{FRAME_ALIGNMENT, HEADER_LENGTH, align};
 
 use crate::conductor::effect::{Failure, RegistrationId, ReplayLimit, ReplayProgress, StartReplay};
+use crate::ids::ReplaySessionId;
 use crate::protocol::error_code::ErrorCode;
 use crate::replayer::{BlockReader, BlockSink};
 use crate::segment::Geometry;
@@ -43,7 +44,7 @@ impl LimitCounters for Aeron {
     }
 
     fn value(&self, id: i32, registration_id: RegistrationId) -> Option<i64> {
-        self.counters_reader().last_value(id, registration_id)
+        self.counters_reader().last_value(id, registration_id.get())
     }
 
     fn have_received(&self, session_id: i32, stream_id: i32, position: i64) -> bool {
@@ -62,7 +63,7 @@ impl LimitCounters for Aeron {
 pub(crate) struct Replay {
     geometry: Geometry,
     /// The session id that clients see.
-    session_id: i64,
+    session_id: ReplaySessionId,
     /// Where the recording reached when the replay was requested.
     stop_position: i64,
     limit: ReplayLimit,
@@ -113,7 +114,7 @@ impl Replay {
     ) -> Self {
         Self {
             geometry: start.geometry,
-            session_id: (start.replay << 32) | i64::from(publication_session as u32),
+            session_id: ReplaySessionId::of(start.replay, publication_session),
             stop_position: start.stop_position,
             limit: start.limit,
             mtu: usize::try_from(start.mtu).unwrap_or(0),

@@ -185,7 +185,7 @@ pub(super) fn recorded(seed: u64, geometry: Geometry, length: usize) -> (FaultyS
 /// Replays a stopped recording up to its end.
 pub(super) fn start(stream: &Stream, position: i64) -> StartReplay {
     StartReplay {
-        replay: 1,
+        replay: 1.into(),
         geometry: stream.geometry,
         channel: "aeron:ipc".to_owned(),
         stream_id: STREAM_ID,

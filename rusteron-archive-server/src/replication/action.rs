@@ -1,15 +1,16 @@
 //! Input of a replication, and the actions that it asks of its archive.
 
 use crate::control::responses::Failure;
+use crate::ids::{RecordingId, RegistrationId, SourceRecordingId};
 use crate::protocol::signal::Signal;
 use crate::replication::{ControlChannels, ReplayChannels, SourceRecording};
 
 /// A checked request to copy a recording.
 #[derive(Debug)]
 pub(crate) struct ReplicationRequest {
-    pub(crate) source_recording: i64,
-    /// −1 for a new recording.
-    pub(crate) recording: i64,
+    pub(crate) source_recording: SourceRecordingId,
+    /// `None` for a new recording.
+    pub(crate) recording: Option<RecordingId>,
     /// Where an existing recording ends, and whether it is empty.
     pub(crate) existing: Option<(i64, bool)>,
     /// −1 for the end of the source's recording.
@@ -36,7 +37,7 @@ pub(crate) struct ReplicatedImage {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Copy {
     /// The subscription that extends it, once it is registered.
-    pub(crate) subscription: Option<i64>,
+    pub(crate) subscription: Option<RegistrationId>,
     /// The subscription has ended, or could not be added.
     pub(crate) is_closed: bool,
     pub(crate) image: Option<ReplicatedImage>,
@@ -49,12 +50,12 @@ pub(crate) struct Copy {
 pub(crate) enum Action {
     /// Adds a recording like the source's, or makes the empty recording of this id one. Outcome: `on_described`.
     Describe {
-        recording: Option<i64>,
+        recording: Option<RecordingId>,
         source: Box<SourceRecording>,
     },
     /// Extends the copy by the first image of a subscription, to which the destination is added.
     Extend {
-        recording: i64,
+        recording: RecordingId,
         channel: String,
         stream_id: i32,
         destination: Option<String>,

@@ -7,6 +7,7 @@ use rusteron_core::sbe::MessageHeader;
 
 use crate::control::responses::Failure;
 use crate::control::{Clock, Sending};
+use crate::ids::{RegistrationId, ReplicationId};
 use crate::protocol::PROTOCOL_VERSION;
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::messages::{
@@ -33,19 +34,24 @@ pub(crate) enum RequestStream {
 /// The streams to and from the sources. No call blocks.
 pub(crate) trait SourceLink {
     /// Attempts to send a request to the source of a replication.
-    fn try_request(&mut self, replication: i64, stream: RequestStream, message: &[u8]) -> Sending;
+    fn try_request(
+        &mut self,
+        replication: ReplicationId,
+        stream: RequestStream,
+        message: &[u8],
+    ) -> Sending;
 
     /// Tells whether the source sends answers.
-    fn is_source_connected(&self, replication: i64) -> bool;
+    fn is_source_connected(&self, replication: ReplicationId) -> bool;
 
     /// Returns the address on which a subscription receives, once it has a socket.
-    fn local_address(&self, subscription: i64) -> Option<String>;
+    fn local_address(&self, subscription: RegistrationId) -> Option<String>;
 }
 
 /// Settings of a session with the source.
 #[derive(Debug, Clone)]
 pub(crate) struct SourceSettings {
-    pub(crate) replication: i64,
+    pub(crate) replication: ReplicationId,
     pub(crate) request_channel: String,
     pub(crate) response_stream_id: i32,
     pub(crate) credentials: Vec<u8>,

@@ -173,11 +173,12 @@ fn header_at(file: &dyn StorageFile, offset: u64) -> io::Result<Option<Header>> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::RecordingId;
     use crate::segment::sample;
     use crate::storage::faulty::FaultyStorage;
 
     const GEOMETRY: Geometry = Geometry {
-        recording_id: 3,
+        recording_id: RecordingId::new(3),
         start_position: 0,
         initial_term_id: 7,
         term_length: 64 << 10,

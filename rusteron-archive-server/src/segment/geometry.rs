@@ -1,5 +1,6 @@
 //! Where the positions of a recording lie: names and offsets.
 
+use crate::ids::RecordingId;
 use crate::segment::frame::{FrameCheck, MAX_DATA_LENGTH};
 
 const SUFFIX: &str = ".rec";
@@ -24,25 +25,25 @@ pub(crate) fn segment_base(
 }
 
 /// Returns the name of a segment file.
-pub(crate) fn segment_name(recording_id: i64, base: i64) -> String {
+pub(crate) fn segment_name(recording_id: RecordingId, base: i64) -> String {
     format!("{recording_id}-{base}{SUFFIX}")
 }
 
 /// Returns recording id and base position of a segment file, and `None` for any other name: also for numbers in another
 /// form than the archive writes, such as `00-0.rec`.
-pub(crate) fn parse_name(name: &str) -> Option<(i64, i64)> {
+pub(crate) fn parse_name(name: &str) -> Option<(RecordingId, i64)> {
     let (recording_id, base) = name.strip_suffix(SUFFIX)?.split_once('-')?;
     let number = |digits: &str| {
         let is_canonical = digits == "0" || digits.starts_with(|c: char| matches!(c, '1'..='9'));
         digits.parse::<i64>().ok().filter(|_| is_canonical)
     };
-    Some((number(recording_id)?, number(base)?))
+    Some((RecordingId::new(number(recording_id)?), number(base)?))
 }
 
 /// What the catalog says of a recording's frames and segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Geometry {
-    pub(crate) recording_id: i64,
+    pub(crate) recording_id: RecordingId,
     pub(crate) start_position: i64,
     pub(crate) initial_term_id: i32,
     pub(crate) term_length: i32,
@@ -143,10 +144,10 @@ mod tests {
 
     #[test]
     fn names_are_recording_and_position() {
-        assert_eq!(segment_name(3, 65_536), "3-65536.rec");
-        assert_eq!(parse_name("3-65536.rec"), Some((3, 65_536)));
-        let max = segment_name(i64::MAX, i64::MAX);
-        assert_eq!(parse_name(&max), Some((i64::MAX, i64::MAX)));
+        assert_eq!(segment_name(3.into(), 65_536), "3-65536.rec");
+        assert_eq!(parse_name("3-65536.rec"), Some((3.into(), 65_536)));
+        let max = segment_name(i64::MAX.into(), i64::MAX);
+        assert_eq!(parse_name(&max), Some((i64::MAX.into(), i64::MAX)));
     }
 
     #[test]
@@ -204,8 +205,8 @@ mod tests {
 
         #[test]
         fn names_are_read_as_written(recording_id in 0..=i64::MAX, base in 0..=i64::MAX) {
-            let name = segment_name(recording_id, base);
-            prop_assert_eq!(parse_name(&name), Some((recording_id, base)));
+            let name = segment_name(recording_id.into(), base);
+            prop_assert_eq!(parse_name(&name), Some((recording_id.into(), base)));
         }
 
         #[test]

@@ -5,6 +5,7 @@ use rusteron_core::log_buffer::{
     align,
 };
 
+use crate::ids::RecordingId;
 use crate::segment::Geometry;
 use crate::segment::checksum::Checksum;
 use crate::segment::frame::{self, Header};
@@ -14,7 +15,7 @@ pub(crate) const SESSION_ID: i32 = -99;
 
 /// A recording with two terms of 64 KiB in a segment.
 pub(crate) const GEOMETRY: Geometry = Geometry {
-    recording_id: 3,
+    recording_id: RecordingId::new(3),
     start_position: 0,
     initial_term_id: 7,
     term_length: 64 << 10,

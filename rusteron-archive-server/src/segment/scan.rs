@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::{fmt, io};
 
+use crate::ids::RecordingId;
 use crate::segment::checksum::Checksum;
 use crate::segment::frame::{Frame, FrameFault, FrameKind, Header, checksum_fault};
 use crate::segment::geometry::{Geometry, parse_name};
@@ -117,7 +118,7 @@ impl std::error::Error for ScanError {}
 /// Returns the base of each recording's highest segment.
 pub(crate) fn highest_segments<N: AsRef<str>>(
     names: impl IntoIterator<Item = N>,
-) -> HashMap<i64, i64> {
+) -> HashMap<RecordingId, i64> {
     let mut highest = HashMap::new();
     for (recording_id, base) in names.into_iter().filter_map(|name| parse_name(name.as_ref())) {
         let known = highest.entry(recording_id).or_insert(base);

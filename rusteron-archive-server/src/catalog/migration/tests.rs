@@ -55,15 +55,15 @@ fn at(level: SyncLevel) -> crate::catalog::CatalogSettings {
 fn migrations() -> [Migration; 2] {
     [
         Migration {
-            source: FIRST,
-            destination: SECOND,
+            source: FIRST.into(),
+            destination: SECOND.into(),
             source_start: 32,
             source_stop: BORDER,
             join: BORDER,
         },
         Migration {
-            source: SECOND,
-            destination: FIRST,
+            source: SECOND.into(),
+            destination: FIRST.into(),
             source_start: BORDER,
             source_stop: END,
             join: BORDER,
@@ -76,7 +76,7 @@ fn check(storage: &FaultyStorage, level: SyncLevel, migration: &Migration, conte
     let catalog = open(storage, &at(level)).unwrap_or_else(|error| panic!("{context}: {error}"));
     assert_eq!(storage.length(INTENT_NAME).expect("a length"), None, "{context}");
     let has_frames = |it: &&Descriptor| it.start_position < it.stop_position;
-    for descriptor in catalog.descriptors_from(0).filter(has_frames) {
+    for descriptor in catalog.descriptors_from(0.into()).filter(has_frames) {
         let geometry = descriptor.geometry();
         let mut base = geometry.first_base();
         while base < descriptor.stop_position {
@@ -179,7 +179,7 @@ fn storage_that_stops_leaves_all_or_nothing() {
             check(&killed, SyncLevel::None, &migration, &context);
             storage.resume();
             for id in [FIRST, SECOND] {
-                assert_eq!(catalog.settle(&storage, id), Ok(()), "{context}");
+                assert_eq!(catalog.settle(&storage, id.into()), Ok(()), "{context}");
             }
             if outcome.is_err() {
                 let undone = storage.after_kill(storage.log().len(), 0);
@@ -195,8 +195,8 @@ fn intent_of_other_files_is_dropped() {
     let [migration, _] = migrations();
     let intents = [
         Migration { source_stop: BORDER - 32, join: BORDER - 32, ..migration },
-        Migration { source: 9, ..migration },
-        Migration { destination: 9, ..migration },
+        Migration { source: 9.into(), ..migration },
+        Migration { destination: 9.into(), ..migration },
     ];
     for intent in intents {
         let storage = recordings(SyncLevel::None);

@@ -9,7 +9,7 @@ use crate::protocol::messages::{ExtendRecordingRequest, ReplayRequest};
 const IPC: &str = "aeron:ipc";
 
 fn stop_position(harness: &Harness, recording: i64) -> i64 {
-    harness.conductor.catalog.get(recording).expect("a recording").stop_position
+    harness.conductor.catalog.get(recording.into()).expect("a recording").stop_position
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn each_answer_survives_back_pressure() {
         let fields = [4, 0, -1, -1, 30, -1, -1];
         harness.send(request(ReplayRequest::TEMPLATE_ID, &fields, &[IPC]));
         let Harness { conductor, out, now, .. } = &mut *harness;
-        conductor.on_replay_started(1, Ok(2), *now, out);
+        conductor.on_replay_started(1.into(), Ok(2), *now, out);
         harness.tick();
         harness.tick();
         harness.sent()
@@ -132,7 +132,7 @@ fn random_bytes_are_survived() {
         harness.send([header, message].concat());
         harness.tick();
         harness.clear();
-        if harness.conductor.sessions.get_mut(FIRST_SESSION).is_none() {
+        if harness.conductor.sessions.get_mut(FIRST_SESSION.into()).is_none() {
             harness = Harness::connected();
         }
     }

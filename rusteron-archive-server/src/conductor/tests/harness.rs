@@ -15,6 +15,7 @@ use crate::conductor::effect::{
 use crate::conductor::{Conductor, ConductorSettings, ReplicationSettings};
 use crate::control::authentication::{AcceptAll, AllowAll, Authenticator, Authorisation};
 use crate::control::session::SessionSettings;
+use crate::ids::{RegistrationId, ReplicationId};
 use crate::protocol::PROTOCOL_VERSION;
 use crate::protocol::messages::{
     AuthConnectRequest, KeepAliveRequest, Message, StartRecordingRequest2, encode_values,
@@ -27,7 +28,7 @@ use crate::storage::faulty::FaultyStorage;
 pub(super) const IMAGE: i64 = 100;
 /// The correlation id of connect requests.
 pub(super) const CONNECT: i64 = 1;
-pub(super) const FIRST_SESSION: SessionId = 500;
+pub(super) const FIRST_SESSION: i64 = 500;
 pub(super) const TERM_LENGTH: i32 = 64 * 1024;
 pub(super) const CONNECT_TIMEOUT_MS: i64 = 5000;
 pub(super) const MAX_UNAUTHENTICATED: usize = 8;
@@ -82,7 +83,7 @@ impl Responder for FakeOutside {
             None => None,
         };
         if self.sending == Sending::Sent {
-            self.lines.push(line(session, message));
+            self.lines.push(line(session.get(), message));
         }
         self.sending
     }
@@ -93,18 +94,18 @@ impl Responder for FakeOutside {
 }
 
 impl SourceLink for FakeOutside {
-    fn try_request(&mut self, _: i64, _: RequestStream, message: &[u8]) -> Sending {
+    fn try_request(&mut self, _: ReplicationId, _: RequestStream, message: &[u8]) -> Sending {
         if self.source_sending == Sending::Sent {
             self.requests.push(message.to_vec());
         }
         self.source_sending
     }
 
-    fn is_source_connected(&self, _: i64) -> bool {
+    fn is_source_connected(&self, _: ReplicationId) -> bool {
         self.is_source_connected
     }
 
-    fn local_address(&self, _: i64) -> Option<String> {
+    fn local_address(&self, _: RegistrationId) -> Option<String> {
         self.local_address.clone()
     }
 }
@@ -161,7 +162,7 @@ impl Outside for FakeOutside {
             }
             Effect::StartRecording(start) => {
                 let Geometry { recording_id, start_position, .. } = start.geometry;
-                self.progress.insert(recording_id, Arc::clone(&start.progress));
+                self.progress.insert(recording_id.get(), Arc::clone(&start.progress));
                 let order = format!(
                     "record {recording_id} subscription={} image={} {start_position}+{}",
                     start.subscription,
@@ -209,7 +210,7 @@ impl Outside for FakeOutside {
 }
 
 /// Describes a message in a line. Messages to another session than the first have its id in front.
-fn line(session: SessionId, message: &[u8]) -> String {
+fn line(session: i64, message: &[u8]) -> String {
     let (header, body) = MessageHeader::split(message).expect("a header");
     let decoded = Message::decode(header, body).expect("a whole message");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -288,7 +289,7 @@ pub(super) fn settings() -> ConductorSettings {
             liveness_check_interval_ns: 1_000_000_000,
             max_unauthenticated: MAX_UNAUTHENTICATED,
         },
-        first_session_id: FIRST_SESSION,
+        first_session_id: FIRST_SESSION.into(),
         response: ResponseDefaults { mtu: 1408, term_length: TERM_LENGTH, is_sparse: true },
         max_concurrent_recordings: 3,
         max_concurrent_replays: 2,
@@ -391,7 +392,7 @@ impl Harness {
     }
 
     /// Adds a session, and makes it active.
-    pub(super) fn connect(&mut self) -> SessionId {
+    pub(super) fn connect(&mut self) -> i64 {
         let session = self.request_session();
         self.publish_responses(session, Ok(()));
         self.tick();
@@ -402,16 +403,16 @@ impl Harness {
     }
 
     /// Sends a connect request, and returns the id of its session.
-    pub(super) fn request_session(&mut self) -> SessionId {
+    pub(super) fn request_session(&mut self) -> i64 {
         self.send(connect_request(PROTOCOL_VERSION, "aeron:udp?endpoint=client:1"));
         let order = self.out.orders.last().expect("an order");
         let id = order.strip_prefix("respond ").and_then(|rest| rest.split(' ').next());
         id.and_then(|id| id.parse().ok()).expect("the order for a publication")
     }
 
-    pub(super) fn publish_responses(&mut self, session: SessionId, outcome: Result<(), &str>) {
+    pub(super) fn publish_responses(&mut self, session: i64, outcome: Result<(), &str>) {
         let outcome = outcome.map_err(str::to_owned);
-        self.conductor.on_response_publication(session, outcome, self.now);
+        self.conductor.on_response_publication(session.into(), outcome, self.now);
     }
 
     pub(super) fn send(&mut self, message: Vec<u8>) {
@@ -424,7 +425,7 @@ impl Harness {
 
     /// Returns whether the message was accepted.
     pub(super) fn offer_on(&mut self, image: i64, source: &str, message: &[u8]) -> bool {
-        self.conductor.on_request(image, source, message, self.now, &mut self.out)
+        self.conductor.on_request(image.into(), source, message, self.now, &mut self.out)
     }
 
     pub(super) fn tick(&mut self) -> usize {
@@ -477,7 +478,12 @@ impl Harness {
         self.next_subscription += 1;
         self.last_ticket += 1;
         let (ticket, id) = (self.last_ticket, self.next_subscription);
-        self.conductor.on_recording_subscription(ticket, Ok(id), self.now, &mut self.out);
+        self.conductor.on_recording_subscription(
+            ticket.into(),
+            Ok(id.into()),
+            self.now,
+            &mut self.out,
+        );
         id
     }
 
@@ -485,16 +491,16 @@ impl Harness {
     pub(super) fn refuse_subscription(&mut self, reason: &str) {
         self.last_ticket += 1;
         let (ticket, reason) = (self.last_ticket, Err(reason.to_owned()));
-        self.conductor.on_recording_subscription(ticket, reason, self.now, &mut self.out);
+        self.conductor.on_recording_subscription(ticket.into(), reason, self.now, &mut self.out);
     }
 
     pub(super) fn add_image(&mut self, subscription: i64, image: &ImageDetails) {
-        self.conductor.on_recording_image(subscription, image, self.now, &mut self.out);
+        self.conductor.on_recording_image(subscription.into(), image, self.now, &mut self.out);
     }
 
     /// The counter of a recording is there.
     pub(super) fn begin(&mut self, recording: i64) {
-        self.conductor.on_recording_started(recording, Ok(()), self.now, &mut self.out);
+        self.conductor.on_recording_started(recording.into(), Ok(()), self.now, &mut self.out);
     }
 
     /// Records up to a position.
@@ -511,7 +517,13 @@ impl Harness {
 
     /// A recording has ended without a failure.
     pub(super) fn stop(&mut self, recording: i64, position: i64) {
-        self.conductor.on_recording_stopped(recording, position, None, self.now, &mut self.out);
+        self.conductor.on_recording_stopped(
+            recording.into(),
+            position,
+            None,
+            self.now,
+            &mut self.out,
+        );
     }
 
     /// Adds a recording from 0 to a position that has ended, and nothing else.
@@ -539,7 +551,7 @@ impl Harness {
 /// An image that is joined at its start.
 pub(super) fn image(id: i64) -> ImageDetails {
     ImageDetails {
-        image: id,
+        image: id.into(),
         session_id: id as i32,
         source_identity: "publisher:1".to_owned(),
         initial_term_id: 7,

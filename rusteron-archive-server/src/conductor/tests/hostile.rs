@@ -1,6 +1,6 @@
 //! A hostile client, and images and outcomes as they come, while another client is served.
 
-use crate::conductor::effect::{Failure, Sending, SessionId};
+use crate::conductor::effect::{Failure, Sending};
 use crate::conductor::tests::harness::{
     FIRST_SESSION, Harness, IMAGE, TERM_LENGTH, connect_request, image,
 };
@@ -156,16 +156,27 @@ fn step(harness: &mut Harness, input: &mut Input<'_>) {
                 let position = progress.position.load(std::sync::atomic::Ordering::Acquire);
                 let failure = (input.byte() % 4 == 0).then(|| Failure::generic("a failure"));
                 let (now, out) = (harness.now, &mut harness.out);
-                harness.conductor.on_recording_stopped(recording, position, failure, now, out);
+                harness.conductor.on_recording_stopped(
+                    recording.into(),
+                    position,
+                    failure,
+                    now,
+                    out,
+                );
             }
         }
         15 => {
             let (replay, now) = (i64::from(input.byte() % 8), harness.now);
             let (conductor, out) = (&mut harness.conductor, &mut harness.out);
             match input.byte() % 3 {
-                0 => conductor.on_replay_started(replay, Ok(-3), now, out),
-                1 => conductor.on_replay_started(replay, Err(Failure::generic("no")), now, out),
-                _ => conductor.on_replay_ended(replay, None, now, out),
+                0 => conductor.on_replay_started(replay.into(), Ok(-3), now, out),
+                1 => conductor.on_replay_started(
+                    replay.into(),
+                    Err(Failure::generic("no")),
+                    now,
+                    out,
+                ),
+                _ => conductor.on_replay_ended(replay.into(), None, now, out),
             }
         }
         16 => drop(harness.tick_after(input.choose(&[0, 1, 200, 1000, 6000]))),
@@ -186,7 +197,7 @@ fn step(harness: &mut Harness, input: &mut Input<'_>) {
         19 | 20 => source_event(harness, input),
         _ => {
             let image = input.choose(&IMAGES);
-            harness.conductor.on_request_image_unavailable(image);
+            harness.conductor.on_request_image_unavailable(image.into());
         }
     }
     harness.tick();
@@ -198,10 +209,10 @@ fn source_event(harness: &mut Harness, input: &mut Input<'_>) {
     let replication = FIRST_SESSION + 2 + i64::from(input.byte() % 4);
     let (conductor, out) = (&mut harness.conductor, &mut harness.out);
     match input.byte() % 8 {
-        0 => conductor.on_source_added(replication, "aeron:udp?endpoint=copy:1".to_owned()),
+        0 => conductor.on_source_added(replication.into(), "aeron:udp?endpoint=copy:1".to_owned()),
         1 => {
             let length = input.byte();
-            conductor.on_source_message(replication, input.bytes(length.into()));
+            conductor.on_source_message(replication.into(), input.bytes(length.into()));
         }
         2..5 => {
             let template_id = input.choose(&[1, 1, 22, 22, 24, 59, 106, 58]);
@@ -210,19 +221,19 @@ fn source_event(harness: &mut Harness, input: &mut Input<'_>) {
             let fields: Vec<_> = layout.fields.iter().map(|_| input.number()).collect();
             let texts: Vec<_> = layout.data.iter().map(|_| input.choose(&TEXTS)).collect();
             if let Some(message) = encode_values(template_id, &fields, &texts) {
-                conductor.on_source_message(replication, &message);
+                conductor.on_source_message(replication.into(), &message);
             }
         }
         5 => {
             let count = usize::from(input.byte() % 3);
-            conductor.on_transports(i64::from(input.byte() % 4), count);
+            conductor.on_transports(i64::from(input.byte() % 4).into(), count);
         }
         6 => {
             let subscription = 1001 + i64::from(input.byte() % 8);
-            conductor.on_destination_failed(subscription, "no destination".to_owned(), out);
+            conductor.on_destination_failed(subscription.into(), "no destination".to_owned(), out);
         }
         _ => match input.byte() % 4 {
-            0 => conductor.on_source_failed(replication, "no stream"),
+            0 => conductor.on_source_failed(replication.into(), "no stream"),
             1 => out.is_source_connected = input.byte() % 2 == 0,
             2 => out.local_address = (input.byte() % 2 == 0).then(|| "nonsense".to_owned()),
             _ => out.source_sending = input.choose(&[Sending::Sent, Sending::NotConnected]),
@@ -234,8 +245,7 @@ fn source_event(harness: &mut Harness, input: &mut Input<'_>) {
 /// Asks as the first client, and checks that there is an answer, and that nothing grows.
 fn is_served(harness: &mut Harness, correlation_id: i64) {
     harness.clear();
-    let control_session_id: SessionId = FIRST_SESSION;
-    let request = ArchiveIdRequest { control_session_id, correlation_id };
+    let request = ArchiveIdRequest { control_session_id: FIRST_SESSION, correlation_id };
     harness.send_on(IMAGE, &request.to_vec());
     let answer = format!("{correlation_id}: ok 42");
     assert!(harness.sent().contains(&answer), "{:?}", harness.errors());

@@ -85,7 +85,7 @@ pub(crate) fn run(bytes: &[u8]) -> Vec<String> {
         // Existing: with frames, or empty.
         recording = harness.add_stopped("aeron:ipc", 1024);
         if kind == 5 {
-            harness.conductor.catalog.set_start_position(recording, start).expect("an edit");
+            harness.conductor.catalog.set_start_position(recording.into(), start).expect("an edit");
         } else {
             peer.join_position = 1024;
         }
@@ -135,7 +135,7 @@ impl Hostile<'_> {
         for request in mem::take(&mut self.harness.out.requests) {
             let reply = self.peer.reply(&request);
             for message in reply.map_or_else(Vec::new, |reply| self.distort(reply)) {
-                self.harness.conductor.on_source_message(ID, &message);
+                self.harness.conductor.on_source_message(ID.into(), &message);
             }
         }
         self.record();
@@ -160,15 +160,15 @@ impl Hostile<'_> {
                 let outcomes = [Sending::Sent, Sending::BackPressured, Sending::NotConnected];
                 out.source_sending = self.input.choose(&outcomes);
             }
-            4 => conductor.on_source_failed(ID, "no stream"),
-            5 => conductor.on_source_added(ID, "aeron:udp?endpoint=copy:1".to_owned()),
-            6 => conductor.on_destination_failed(1001, "no destination".to_owned(), out),
-            7 => conductor.on_transports(0, usize::from(self.input.byte() % 3)),
+            4 => conductor.on_source_failed(ID.into(), "no stream"),
+            5 => conductor.on_source_added(ID.into(), "aeron:udp?endpoint=copy:1".to_owned()),
+            6 => conductor.on_destination_failed(1001.into(), "no destination".to_owned(), out),
+            7 => conductor.on_transports(0.into(), usize::from(self.input.byte() % 3)),
             8 => stop(&mut self.harness, ID),
             9 => drop(self.harness.tick_after(MESSAGE_TIMEOUT_MS)),
             10 => {
                 let message = self.message();
-                self.harness.conductor.on_source_message(ID, &message);
+                self.harness.conductor.on_source_message(ID.into(), &message);
             }
             11 => self.has_ended = true,
             12 => self.peer.position = self.input.number(),
@@ -183,7 +183,7 @@ impl Hostile<'_> {
         let verb = order.split_once(' ').expect("an order").0;
         let choice = self.input.byte();
         match (verb, choice) {
-            ("connect", 1) => self.harness.conductor.on_source_failed(ID, "no socket"),
+            ("connect", 1) => self.harness.conductor.on_source_failed(ID.into(), "no socket"),
             ("connect", 2) => {}
             ("subscribe", 1) => {
                 self.harness.refuse_subscription("no socket");
@@ -205,8 +205,9 @@ impl Hostile<'_> {
                     let refused = Err("no counter".to_owned());
                     return conductor.on_recording_started(recording, refused, *now, out);
                 }
-                self.recordings.insert(recording, Recording::new(&start, TERM_LENGTH as usize));
-                self.harness.begin(recording);
+                self.recordings
+                    .insert(recording.get(), Recording::new(&start, TERM_LENGTH as usize));
+                self.harness.begin(recording.get());
             }
             ("abort", _) => self.recordings.values_mut().for_each(Recording::abort),
             _ => self.peer.carry_out(order, &mut self.harness),
@@ -222,7 +223,7 @@ impl Hostile<'_> {
     /// The image of the stream, or another that does not fit.
     fn image(&mut self) -> ImageDetails {
         let mut image = image(STREAM_SESSION.into());
-        if let Some(copy) = self.harness.conductor.catalog.get(0) {
+        if let Some(copy) = self.harness.conductor.catalog.get(0.into()) {
             image.join_position = copy.stop_position;
             image.initial_term_id = copy.initial_term_id;
             image.term_length = copy.term_length;
@@ -262,7 +263,7 @@ impl Hostile<'_> {
     /// Makes a block as the image's poll finds one in a term: whole frames, or padding alone. Some
     /// are too long, or of another type than data.
     fn block(&mut self, id: i64, position: i64) -> Block {
-        let descriptor = *self.harness.conductor.catalog.get(id).expect("a recording");
+        let descriptor = *self.harness.conductor.catalog.get(id.into()).expect("a recording");
         let geometry = descriptor.geometry();
         let (term_id, term_offset) = (geometry.term_id(position), geometry.term_offset(position));
         let remaining = descriptor.term_length as usize - term_offset;
@@ -392,7 +393,7 @@ impl Hostile<'_> {
         assert_eq!(count("subscribe"), count("close subscription") + refused, "{:?}", peer.orders);
         let catalog = Harness::open(&harness.storage, SyncLevel::None).expect("a catalog");
         let all = |catalog: &Catalog| -> Vec<_> {
-            catalog.descriptors_from(i64::MIN).map(|it| format!("{it:?}")).collect()
+            catalog.descriptors_from(i64::MIN.into()).map(|it| format!("{it:?}")).collect()
         };
         assert_eq!(all(&catalog), all(&harness.conductor.catalog));
         sent

@@ -41,12 +41,12 @@ fn stop_all(recording: i64) -> Vec<u8> {
 
 fn begin(harness: &mut Harness, replay: i64, session_id: i32) {
     let Harness { conductor, out, now, .. } = harness;
-    conductor.on_replay_started(replay, Ok(session_id), *now, out);
+    conductor.on_replay_started(replay.into(), Ok(session_id), *now, out);
 }
 
 fn end(harness: &mut Harness, replay: i64, failure: Option<Failure>) {
     let Harness { conductor, out, now, .. } = harness;
-    conductor.on_replay_ended(replay, failure, *now, out);
+    conductor.on_replay_ended(replay.into(), failure, *now, out);
 }
 
 /// Draws a token for a recording.
@@ -208,7 +208,7 @@ fn bounded_replay_follows_its_counter() {
         harness.sent(),
         ["6: error 0: unable to create replay limit counter id= 4 because of: no counter 4"]
     );
-    harness.out.counters.insert(4, CounterView { value: 128, registration_id: 70 });
+    harness.out.counters.insert(4, CounterView { value: 128, registration_id: 70.into() });
     harness.send(bounded(0, 160, -1, 4));
     assert_eq!(
         harness.sent(),
@@ -230,7 +230,7 @@ fn bounded_replay_follows_its_counter() {
 fn counter_without_a_position_is_no_limit() {
     let mut harness = Harness::connected();
     harness.add_stopped(IPC, 640);
-    harness.out.counters.insert(4, CounterView { value: -1, registration_id: 70 });
+    harness.out.counters.insert(4, CounterView { value: -1, registration_id: 70.into() });
     harness.send(bounded(0, -1, -1, 4));
     assert!(harness.orders()[0].starts_with("replay 1 of 0 0..640 known=640 limit=Counter"));
 }
@@ -245,7 +245,7 @@ fn replays_are_limited_in_number() {
     assert_eq!(harness.sent(), ["6: error 7: max concurrent replays reached 2"]);
     let failure = Failure::generic("failed to create replay publication: no socket");
     let Harness { conductor, out, now, .. } = &mut harness;
-    conductor.on_replay_started(1, Err(failure), *now, out);
+    conductor.on_replay_started(1.into(), Err(failure), *now, out);
     harness.clear();
     harness.send(request(0, -1, -1).to_vec());
     assert!(harness.orders()[0].starts_with("replay 3 "));

@@ -11,7 +11,7 @@ use crate::protocol::messages::{ReplayRequest, TaggedReplicateRequest};
 use crate::storage::Storage;
 
 fn copy_of(harness: &Harness, id: i64) -> crate::catalog::Descriptor {
-    *harness.conductor.catalog.get(id).expect("a copy")
+    *harness.conductor.catalog.get(id.into()).expect("a copy")
 }
 
 /// A stopped recording that ends here, as an earlier replication has left it.
@@ -62,7 +62,7 @@ fn new_recording_is_copied_until_it_is_in_sync() {
     let copy = copy_of(&harness, 0);
     assert_eq!((copy.start_position, copy.stop_position, copy.start_timestamp), (64, 4096, 1234));
     assert_eq!((copy.segment_length, copy.mtu), (256 * 1024, 1408));
-    assert!(harness.conductor.catalog.channel_contains(0, b"alias=o"));
+    assert!(harness.conductor.catalog.channel_contains(0.into(), b"alias=o"));
     assert!(harness.is_idle());
     assert_eq!(harness.errors(), [""; 0]);
 }
@@ -122,7 +122,7 @@ fn empty_copy_is_replaced() {
     assert_eq!(harness.storage.length("0-0.rec").expect("a length"), Some(256 * 1024));
     let copy = copy_of(&harness, 0);
     assert_eq!((copy.start_position, copy.stop_position), (64, 4096));
-    assert!(harness.conductor.catalog.channel_contains(0, b"alias=o"));
+    assert!(harness.conductor.catalog.channel_contains(0.into(), b"alias=o"));
 }
 
 #[test]
@@ -433,7 +433,7 @@ fn source_that_fails_in_any_state_leaves_nothing() {
                     peer.advance(&mut harness);
                 }
                 match fault {
-                    0 => harness.conductor.on_source_failed(ID, "no socket"),
+                    0 => harness.conductor.on_source_failed(ID.into(), "no socket"),
                     1 => harness.out.is_source_connected = false,
                     2 => peer.fault = Some((6, Some("gone"))),
                     3 => harness.out.source_sending = Sending::NotConnected,
@@ -459,7 +459,7 @@ fn source_that_fails_in_any_state_leaves_nothing() {
 fn failure_is_told_with_its_reason() {
     let (mut harness, mut peer) = (Harness::connected(), Peer::active(4096));
     replicate(&mut harness, USUAL);
-    harness.conductor.on_source_failed(ID, "no socket");
+    harness.conductor.on_source_failed(ID.into(), "no socket");
     peer.run(&mut harness);
     let text = "Replication connection failed=no socket";
     assert!(harness.sent().contains(&format!("{ID}: error 14: {text}")));
@@ -474,7 +474,7 @@ fn failure_is_told_with_its_reason() {
     let (mut harness, mut peer) = (Harness::connected(), Peer::active(4096));
     replicated(&mut harness, &mut peer, Wanted { live: LIVE, tags: [1, 2], ..USUAL });
     let (conductor, out) = (&mut harness.conductor, &mut harness.out);
-    conductor.on_destination_failed(1001, "no such interface".to_owned(), out);
+    conductor.on_destination_failed(1001.into(), "no such interface".to_owned(), out);
     peer.run(&mut harness);
 }
 
@@ -538,7 +538,7 @@ fn challenge_is_answered_without_credentials_only() {
 fn replication_outlives_its_session_and_ends_with_the_server() {
     let (mut harness, mut peer) = (Harness::connected(), Peer::active(4096));
     replicated(&mut harness, &mut peer, USUAL);
-    harness.conductor.on_request_image_unavailable(IMAGE);
+    harness.conductor.on_request_image_unavailable(IMAGE.into());
     peer.run(&mut harness);
     assert_eq!(harness.conductor.replications.len(), 1);
     harness.conductor.begin_close(harness.now, &mut harness.out);

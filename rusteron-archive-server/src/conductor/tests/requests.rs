@@ -97,7 +97,7 @@ fn close_waits_for_the_requests_before() {
 #[test]
 fn requests_of_a_gone_client_are_carried_out() {
     let leave: [fn(&mut Harness); 2] = [
-        |harness| harness.conductor.on_request_image_unavailable(IMAGE),
+        |harness| harness.conductor.on_request_image_unavailable(IMAGE.into()),
         |harness| harness.out.is_connected = false,
     ];
     for leave in leave {

@@ -114,7 +114,7 @@ pub(super) fn names(harness: &Harness) -> Vec<String> {
 }
 
 pub(super) fn edges(harness: &Harness, recording: i64) -> Option<(i64, i64)> {
-    let descriptor = harness.conductor.catalog.get(recording)?;
+    let descriptor = harness.conductor.catalog.get(recording.into())?;
     Some((descriptor.start_position, descriptor.stop_position))
 }
 
@@ -187,7 +187,7 @@ fn truncation_waits_for_its_replays() {
     let mut harness = recorded();
     let now = harness.now;
     harness.send(replay(0, 0));
-    harness.conductor.on_replay_started(1, Ok(-3), now, &mut harness.out);
+    harness.conductor.on_replay_started(1.into(), Ok(-3), now, &mut harness.out);
     harness.send(replay(0, 0));
     harness.clear();
     harness.send(truncate(0, FRAME));
@@ -196,12 +196,12 @@ fn truncation_waits_for_its_replays() {
         (vec!["7: ok 2".to_owned()], vec!["abort replay 1".to_owned()])
     );
     // The second starts, and is stopped at once.
-    harness.conductor.on_replay_started(2, Ok(-3), now, &mut harness.out);
+    harness.conductor.on_replay_started(2.into(), Ok(-3), now, &mut harness.out);
     assert_eq!(harness.orders(), ["abort replay 2"]);
-    harness.conductor.on_replay_ended(1, None, now, &mut harness.out);
+    harness.conductor.on_replay_ended(1.into(), None, now, &mut harness.out);
     harness.tick();
     assert_eq!(names(&harness).len(), 4);
-    harness.conductor.on_replay_ended(2, None, now, &mut harness.out);
+    harness.conductor.on_replay_ended(2.into(), None, now, &mut harness.out);
     // A replay of what is left does not hold it up.
     harness.send(replay(0, 0));
     while harness.tick() > 0 {}
@@ -250,7 +250,7 @@ fn extension_keeps_what_lies_behind_the_end() {
     harness.storage.create("0-524288.rec", SEGMENT as u64).expect("an empty segment");
     // As if the process had ended behind the edit of a truncation, or an older catalog had been
     // restored.
-    harness.conductor.catalog.set_stop_position(0, FRAME).expect("an edit");
+    harness.conductor.catalog.set_stop_position(0.into(), FRAME).expect("an edit");
     harness.send(extend(0));
     let subscription = harness.register();
     let mut image = image(20);
@@ -277,7 +277,7 @@ fn purged_recording_is_gone_and_its_files_follow() {
         outcome(&mut harness, purge(0)),
         ["7: error 2: cannot purge recording with active replay 0"]
     );
-    harness.conductor.on_replay_ended(1, None, now, &mut harness.out);
+    harness.conductor.on_replay_ended(1.into(), None, now, &mut harness.out);
     assert_eq!(outcome(&mut harness, purge(0)), ["7: ok 5", DELETED]);
     assert_eq!((edges(&harness, 0), edges(&harness, 1)), (None, Some((0, END))));
     assert_eq!(names(&harness).len(), 4);
@@ -330,13 +330,13 @@ fn detach_stops_at_what_is_recorded_and_replayed() {
     assert_eq!(outcome(&mut harness, detach(id, 3 * SEGMENT)), [text]);
     let now = harness.now;
     harness.send(replay(id, SEGMENT));
-    harness.conductor.on_replay_started(1, Ok(9), now, &mut harness.out);
+    harness.conductor.on_replay_started(1.into(), Ok(9), now, &mut harness.out);
     let refusal = outcome(&mut harness, detach(id, 2 * SEGMENT)).remove(0);
     let text = "7: error 0: invalid detach: replay in progress -  state=INIT newStartPosition=262144 \
                 upperBound=131072 sessionId=9 streamId=20 channel=aeron:";
     assert!(refusal.starts_with(text), "{refusal}");
     assert_eq!(outcome(&mut harness, detach(id, SEGMENT)), ["7: ok 0"]);
-    harness.conductor.on_replay_ended(1, None, now, &mut harness.out);
+    harness.conductor.on_replay_ended(1.into(), None, now, &mut harness.out);
     assert_eq!(outcome(&mut harness, detach(id, 2 * SEGMENT)), ["7: ok 0"]);
     assert_eq!(edges(&harness, id), Some((2 * SEGMENT, NULL_POSITION)));
 }
@@ -430,7 +430,7 @@ fn file_that_cannot_be_deleted_is_reported() {
 fn check_files(storage: &FaultyStorage, context: &str) {
     let opened = Harness::open(storage, SyncLevel::None)
         .unwrap_or_else(|error| panic!("{context}: {error}"));
-    for descriptor in opened.descriptors_from(0) {
+    for descriptor in opened.descriptors_from(0.into()) {
         let geometry: Geometry = descriptor.geometry();
         let (mut base, stop) = (geometry.first_base(), descriptor.stop_position);
         while base < stop && descriptor.start_position < stop {
@@ -511,7 +511,7 @@ fn power_cut_at_any_change_keeps_what_was_answered() {
                 catalog.get(recording).map(|found| (found.start_position, found.stop_position))
             };
             for recording in [0, 1, 2] {
-                let found = edge(recording);
+                let found = edge(recording.into());
                 let is_known = possible.iter().any(|(_, edges)| edges[recording as usize] == found);
                 assert!(is_known, "{context}: {recording}: {found:?} of {possible:?}");
             }

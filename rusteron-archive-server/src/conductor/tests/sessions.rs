@@ -296,7 +296,7 @@ fn session_ends_without_rejection_when_the_client_leaves() {
     assert_eq!(harness.orders(), close);
 
     let mut harness = Harness::connected();
-    harness.conductor.on_request_image_unavailable(IMAGE);
+    harness.conductor.on_request_image_unavailable(IMAGE.into());
     harness.tick();
     assert_eq!(harness.orders(), close);
 
@@ -458,7 +458,7 @@ fn strangers_have_a_limited_number_of_sessions() {
     assert_eq!((begun, harness.orders().len()), (MAX_UNAUTHENTICATED, MAX_UNAUTHENTICATED));
     // They end by themselves, and their log buffers linger: the next ones begin after the connect
     // timeout.
-    harness.conductor.on_request_image_unavailable(9);
+    harness.conductor.on_request_image_unavailable(9.into());
     harness.tick();
     assert!(!request_session(&mut harness, 9, "other:1"));
     harness.tick_after(CONNECT_TIMEOUT_MS);

@@ -86,7 +86,7 @@ impl Peer {
         match verb {
             "connect" => {
                 let channel = "aeron:udp?endpoint=copy:55".to_owned();
-                harness.conductor.on_source_added(number(0), channel);
+                harness.conductor.on_source_added(number(0).into(), channel);
             }
             "subscribe" => {
                 let subscription = harness.register();
@@ -99,14 +99,14 @@ impl Peer {
                 harness.record_to(number(0), self.recorded);
             }
             "abort" => harness.stop(number(0), self.recorded),
-            "count" => harness.conductor.on_transports(number(0), self.transports),
+            "count" => harness.conductor.on_transports(number(0).into(), self.transports),
             _ => {}
         }
     }
 
     pub(super) fn answer(&mut self, request: &[u8], harness: &mut Harness) {
         if let Some(reply) = self.reply(request) {
-            harness.conductor.on_source_message(ID, &reply);
+            harness.conductor.on_source_message(ID.into(), &reply);
         }
     }
 

@@ -19,12 +19,12 @@ fn positions_of_killed_server_are_kept_until_forgotten() {
     let mark_file = Arc::new(activate(&dir).expect("a mark file"));
     assert!(mark_file.killed_positions().is_empty());
     mark_file.ready();
-    let claim = |id, position| PositionSlot::claim(&mark_file, id, position);
+    let claim = |id: i64, position| PositionSlot::claim(&mark_file, id.into(), position);
     let slots = [(0, 64), (7, 96), (8, 0)].map(|(id, position)| claim(id, position));
     let [first, second, third] = slots.map(|slot| slot.expect("a slot"));
     first.store(1 << 40);
     second.release();
-    let expected = HashMap::from([(0, 1 << 40), (8, 0)]);
+    let expected = HashMap::from([(0.into(), 1 << 40), (8.into(), 0)]);
     let mut dir = killed(&dir);
     // Servers that are killed before the catalog has the ends.
     for _ in 0..2 {
@@ -40,7 +40,7 @@ fn positions_of_killed_server_are_kept_until_forgotten() {
     mark_file.ready();
     drop(mark_file);
     let mark_file = activate(&dir).expect("a mark file, at once");
-    assert_eq!(mark_file.killed_positions(), &HashMap::from([(8, 0)]));
+    assert_eq!(mark_file.killed_positions(), &HashMap::from([(8.into(), 0)]));
     mark_file.forget_killed_positions(|_| false);
     mark_file.ready();
     let again = killed(&dir);
@@ -80,11 +80,11 @@ fn client_of_killed_server_is_kept_until_replaced() {
     let mark_file = Arc::new(activate(&dir).expect("a mark file, at once"));
     mark_file.note_client(&client(i64::MAX - 1));
     mark_file.forget_killed_positions(|_| false);
-    drop(PositionSlot::claim(&mark_file, 3, 640).expect("a slot"));
+    drop(PositionSlot::claim(&mark_file, 3.into(), 640).expect("a slot"));
     kill(&dir, Arc::into_inner(mark_file).expect("the only handle"));
     let mark_file = activate(&dir).expect("a mark file, at once");
     assert_eq!(mark_file.killed_client(), Some(&client(i64::MAX - 1)));
-    assert_eq!(mark_file.killed_positions(), &HashMap::from([(3, 640)]));
+    assert_eq!(mark_file.killed_positions(), &HashMap::from([(3.into(), 640)]));
 }
 
 #[cfg(target_os = "linux")]
@@ -122,7 +122,7 @@ fn positions_count_only_if_the_owner_was_killed() {
     let dir = tempfile::tempdir().expect("a directory");
     let mark_file = Arc::new(activate(&dir).expect("a mark file"));
     mark_file.ready();
-    let _slot = PositionSlot::claim(&mark_file, 3, 640).expect("a slot");
+    let _slot = PositionSlot::claim(&mark_file, 3.into(), 640).expect("a slot");
     // Java's archive was the last one, or the machine was started again since.
     let patches: [(usize, &[u8]); 2] = [(START_OFFSET, &[1; 8]), (BOOT_ID_OFFSET, b"x")];
     for (offset, bytes) in patches {
@@ -143,7 +143,7 @@ fn long_texts_leave_no_space_for_positions() {
     let mut settings = settings(dir.path());
     settings.set_control_channel(&channel).expect("a channel");
     let mark_file = Arc::new(activate_with(&settings).expect("a mark file"));
-    assert!(PositionSlot::claim(&mark_file, 0, 0).is_none());
+    assert!(PositionSlot::claim(&mark_file, 0.into(), 0).is_none());
     mark_file.forget_killed_positions(|_| false);
     assert_eq!(read(&dir).control_channel, channel);
 }

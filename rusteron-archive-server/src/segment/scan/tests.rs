@@ -430,7 +430,7 @@ fn highest_segments_skip_foreign_names() {
     let names =
         ["1-0.rec", "1-131072.rec", "2-64.rec", "1-9.rec.del", "archive.catalog", "x-1.rec"];
     let highest = highest_segments(names);
-    assert_eq!(highest, HashMap::from([(1, 131_072), (2, 64)]));
+    assert_eq!(highest, HashMap::from([(1.into(), 131_072), (2.into(), 64)]));
 }
 
 /// A message: the length of its payload, and whether it consists of zeros.
@@ -500,7 +500,7 @@ proptest! {
         }
         repair(&killed, &GEOMETRY, &found, SyncLevel::None).unwrap();
         let names = highest_segments(killed.names().unwrap());
-        prop_assert_eq!(names[&3], GEOMETRY.base(found.end));
+        prop_assert_eq!(names[&3.into()], GEOMETRY.base(found.end));
         if found.tail == Tail::Torn {
             prop_assert_eq!(find(&killed, &GEOMETRY), clean(found.end));
         }
