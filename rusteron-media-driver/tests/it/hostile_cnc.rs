@@ -331,6 +331,12 @@ fn image_has_many_destinations() {
             adding.poll().expect("no error")
         }));
     }
+    // The driver gives up a publisher that is a term behind the others for five seconds.
+    await_that("the connections", || {
+        driver.do_work().expect("work");
+        aeron.do_work().expect("work");
+        publications.iter().all(|publication| publication.is_connected())
+    });
     // Beyond the receiver's first window, each needs status messages from its destination.
     await_that("all messages", || {
         driver.do_work().expect("work");
