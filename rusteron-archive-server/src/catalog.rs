@@ -45,13 +45,15 @@ pub(crate) struct CatalogSettings {
     /// The least length of the file, in bytes.
     pub(crate) capacity: u64,
     pub(crate) sync_level: SyncLevel,
-    /// Of segment files.
+    /// The level for segment files.
     pub(crate) file_sync_level: SyncLevel,
-    /// Of recorded frames and of entries.
+    /// The checksum of recorded frames and of entries.
     pub(crate) checksum: Option<Checksum>,
-    /// The time at which recordings end that an earlier archive left active, in milliseconds since 1970.
+    /// The time at which recordings end that an earlier archive left active, in milliseconds since
+    /// 1970.
     pub(crate) now_ms: i64,
-    /// The positions that recordings had when that archive was killed, by id, as far as they are known for certain.
+    /// The positions that recordings had when that archive was killed, by id, as far as they are
+    /// known for certain.
     pub(crate) positions: HashMap<RecordingId, i64>,
     /// The directory is the one that the earlier archive wrote to, and no copy.
     pub(crate) is_original: bool,
@@ -93,7 +95,8 @@ impl<'a> NewRecording<'a> {
         }
     }
 
-    /// Checks what arithmetic on positions depends on, of a recording that another archive describes.
+    /// Checks what arithmetic on positions depends on, of a recording that another archive
+    /// describes.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.descriptor(RecordingId::new(0)).check()
     }
@@ -107,8 +110,8 @@ impl<'a> NewRecording<'a> {
     }
 }
 
-/// The recordings of an archive. An edit is in the file when its method returns, and durable as far as the settings ask
-/// for it. After a failed edit, the catalog is as before.
+/// The recordings of an archive. An edit is in the file when its method returns, and durable as far
+/// as the settings ask for it. After a failed edit, the catalog is as before.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     file: CatalogFile,
@@ -125,13 +128,14 @@ pub(crate) struct Catalog {
 
 #[derive(Debug, Clone, Copy)]
 struct Recording {
-    /// Of the entry in the file.
+    /// Where its entry begins in the file, in bytes.
     offset: usize,
     descriptor: Descriptor,
 }
 
 impl Catalog {
-    /// Opens the catalog of a directory, or makes one. Recordings without an end get the one that their frames tell.
+    /// Opens the catalog of a directory, or makes one. Recordings without an end get the one that
+    /// their frames tell.
     pub(crate) fn open(
         storage: Arc<dyn Storage>,
         settings: &CatalogSettings,
@@ -235,8 +239,8 @@ impl Catalog {
         self.recordings[first..].iter().map(|recording| &recording.descriptor)
     }
 
-    /// Returns what the message of a recording descriptor (template 22) has behind session and correlation id: the entry's
-    /// bytes from the recording id on, padding included.
+    /// Returns what the message of a recording descriptor (template 22) has behind session and
+    /// correlation id: the entry's bytes from the recording id on, padding included.
     pub(crate) fn descriptor_bytes(&self, id: RecordingId) -> Option<&[u8]> {
         let entry = self.file.entry(self.recording(id)?.offset);
         entry.get(RECORDING_ID_OFFSET..stated_end(entry))
@@ -247,8 +251,8 @@ impl Catalog {
         self.recording(id).is_some_and(|recording| self.contains(recording, fragment))
     }
 
-    /// Returns the highest id, `min_id` at least, of a recording that has the session id and the stream id, and whose channel
-    /// contains a text.
+    /// Returns the highest id, `min_id` at least, of a recording that has the session id and the
+    /// stream id, and whose channel contains a text.
     pub(crate) fn find_last(
         &self,
         min_id: RecordingId,
@@ -291,7 +295,8 @@ impl Catalog {
         let id = descriptor.recording_id;
         let entry = descriptor.to_entry(texts, 0, self.checksum);
         self.file.reserve(entry.len())?;
-        // Before the entry: Java refuses a catalog whose last entry has the next id. A failure behind this skips an id.
+        // Before the entry: Java refuses a catalog whose last entry has the next id. A failure
+        // behind this skips an id.
         self.set_last_id(id)?;
         let offset = self.file.append(&entry)?;
         self.recordings.push(Recording { offset, descriptor });

@@ -1,4 +1,5 @@
-//! What the archive decides, without I/O but that of [`Storage`](crate::storage::Storage).
+//! Decides what the archive does. The only I/O here is that of
+//! [`Storage`](crate::storage::Storage).
 //!
 //! | file | what it decides |
 //! |---|---|

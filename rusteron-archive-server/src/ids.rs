@@ -63,7 +63,7 @@ ids! {
     ReplicationId;
     /// The running number of a replay.
     ReplayId;
-    /// What clients call a replay: its number, and the session id of its publication.
+    /// A replay's id, as clients see it: its number, and the session id of its publication.
     ReplaySessionId;
     /// The registration id of an Aeron resource: what clients see as subscription id.
     RegistrationId;

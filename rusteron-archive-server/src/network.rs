@@ -1,8 +1,8 @@
 //! The Aeron client of a server: carries out the conductor's orders, and tells it what happens.
 //!
-//! The client has no thread of its own. The conductor's agent does its work, so images come and go on the conductor's
-//! thread, where everything of the client is added and closed. Recorder and replayer get subscriptions, publications and
-//! counters by value, and give them back.
+//! The client has no thread of its own. The conductor's agent does its work, so images come and go
+//! on the conductor's thread, where everything of the client is added and closed. Recorder and
+//! replayer get subscriptions, publications and counters by value, and give them back.
 //!
 //! | file | what |
 //! |---|---|

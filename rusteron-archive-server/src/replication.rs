@@ -1,4 +1,5 @@
-//! Copying a recording from another archive, the source: what is asked of it, and when, without I/O.
+//! Copying a recording from another archive, the source: what is asked of it, and when, without
+//! I/O.
 //!
 //! | file | what it decides |
 //! |---|---|

@@ -1,16 +1,20 @@
-//! Mark files: a component shows tools its life, settings and errors in one, and by it a second component of the
-//! same directory notices the first one.
+//! Mark files: a component shows tools its life, settings and errors in one, and by it a second
+//! component of the same directory notices the first one.
 //!
-//! - **Owner.** The timestamp decides, by a compare-and-swap from an old time to "starting" ([`claim`]). Components
-//!   of one process are also in a list ([`Reservation`]), because all processes of a Linux container have the id 1.
-//! - **Full disks.** The whole file is written before it is mapped, because otherwise the first write to a page of
-//!   the mapping can end the process by SIGBUS. On file systems that copy on write, it still can.
-//! - **Errors** are written as in `cnc.dat`, with the length last. A full log passes further errors to the crate
-//!   `log` only.
+//! - **Owner.** The timestamp decides, by a compare-and-swap from an old time to "starting"
+//!   ([`claim`]). Components of one process are also in a list ([`Reservation`]), because all
+//!   processes of a Linux container have the id 1.
+//! - **Full disks.** The whole file is written before it is mapped, because otherwise the first
+//!   write to a page of the mapping can end the process by SIGBUS. On file systems that copy on
+//!   write, it still can.
+//! - **Errors** are written as in `cnc.dat`, with the length last. A full log passes further errors
+//!   to the crate `log` only.
 //!
-//! Only making and taking over a file makes system calls. Signs of life and errors are stores to the mapping.
+//! Only making and taking over a file makes system calls. Signs of life and errors are stores to
+//! the mapping.
 //!
-//! The components' own crates know the other fields of the header, and decide what may be taken over.
+//! The components' own crates know the other fields of the header, and decide what may be taken
+//! over.
 //!
 //! Corresponds to `org.agrona.MarkFile`.
 

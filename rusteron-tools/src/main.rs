@@ -2,11 +2,12 @@
 //!
 //! [`options`] is the command line, and each sub-command a module: [`stat`], [`streams`], [`clients`], [`errors`],
 //! [`loss`], [`driver`], [`log`], [`archive`], [`cluster`]. The sub-commands share these modules: [`driver_dir`] finds the
-//! driver, [`report`] prints the findings, [`watch`] repeats that until a signal ends it, with rates, [`screen`] does so in place,
-//! [`client_heartbeat`] knows the clients, [`text`] makes numbers and times readable. [`shared_streams`] connects publications with their subscriptions, and [`unconnected`] tells why a
-//! subscription has none.
-//! [`metrics`] reads a driver for `stat --openmetrics`, [`exposition`] writes that as text, and [`metrics_server`]
-//! serves the text. [`log_file`] reads a log buffer, [`recording`] the counter of an archive's recording, and
+//! driver, [`report`] prints the findings, [`watch`] repeats that until a signal ends it, with
+//! rates, [`screen`] does so in place, [`client_heartbeat`] knows the clients, [`text`] makes
+//! numbers and times readable. [`shared_streams`] connects publications with their subscriptions,
+//! and [`unconnected`] tells why a subscription has none. [`metrics`] reads a driver for `stat
+//! --openmetrics`, [`exposition`] writes that as text, and [`metrics_server`] serves the text.
+//! [`log_file`] reads a log buffer, [`recording`] the counter of an archive's recording, and
 //! [`counter_types`] names counters.
 //!
 //! - Only `driver --terminate` affects a driver, and only `archive` is a client, or changes files if it gets an archive's

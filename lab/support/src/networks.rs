@@ -141,7 +141,8 @@ impl Network {
         Ok(Self { holder })
     }
 
-    /// Makes two networks that a pair of devices joins, with [addresses](Self::PAIR) that no other network sees.
+    /// Makes two networks that a pair of devices joins, with [addresses](Self::PAIR) that no other
+    /// network sees.
     ///
     /// # Errors
     /// The output of the programs, if one is missing or the permission is.

@@ -1,4 +1,5 @@
-//! What the programs of `lab` have in common. Unlike the helpers of tests, these return failures.
+//! Processes, files of results and failures for the programs of `lab`. Helpers of tests panic
+//! instead.
 
 mod process;
 mod results_file;

@@ -67,9 +67,8 @@ pub(crate) enum Effect {
     /// Ends a session: revokes its publication, closes its counter, cancels what is still being added. With a reason, its
     /// request image is rejected, too.
     CloseSession { session: SessionId, request_image: ImageId, reject: Option<String> },
-    /// Adds a subscription whose images are recorded. Outcome: `on_recording_subscription`, then `on_recording_image` for
-    /// each image. The destination is added to a subscription
-    /// that has such.
+    /// Adds a subscription whose images are recorded, with a destination if it has such. Outcome:
+    /// `on_recording_subscription`, then `on_recording_image` for each image.
     AddRecordingSubscription {
         ticket: Ticket,
         channel: String,
@@ -196,10 +195,11 @@ pub(crate) struct StartReplay {
     pub(crate) file_io_max: i32,
 }
 
-/// What the conductor wants to know about a replay in progress.
+/// How far a replay has come. The replayer writes it, and the conductor reads it.
 #[derive(Debug)]
 pub(crate) struct ReplayProgress {
-    /// The base of the segment that is read. The replayer stores it with release before it opens the next one.
+    /// The base of the segment that is read. It is stored with release before the next one is
+    /// opened.
     pub(crate) segment_base: AtomicI64,
     /// Set once a subscriber is there.
     pub(crate) is_connected: AtomicBool,

@@ -202,7 +202,6 @@ pub(crate) fn decode(message: &[u8]) -> Result<Request<'_>, String> {
         .ok_or_else(|| format!("control message with templateId={template_id} is truncated"))?;
 
     let id = RecordingId::new;
-
     // The fields that nearly all requests share.
     macro_rules! command {
         ($message:ident, $command:expr) => {

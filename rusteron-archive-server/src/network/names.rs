@@ -103,7 +103,7 @@ fn with_addresses(
     resolve: impl Fn(&str) -> Result<IpAddr, String>,
 ) -> Result<String, String> {
     let parts = ChannelText::new(channel);
-    if parts.media() != Some(Media::Udp) || parts.is_spy() {
+    if parts.media() != Some(Media::Udp) {
         return Ok(channel.to_owned());
     }
     let with_address = |key: &str, value: &str| {

@@ -7,17 +7,14 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, SystemTime};
 
 use rusteron_archive::{
     Archive, ArchiveErrorKind, RecordingPos, ReplayParams, ReplicationParams, SourceLocation,
 };
-use rusteron_client::{Aeron, ExclusivePublication};
+use rusteron_client::Aeron;
 use rusteron_media_driver::MediaDriver;
-use rusteron_test_support::archive::fake_archive::{
-    AUTH_CONNECT, CONTROL_RESPONSE, MAX_RECORDED_POSITION, Message,
-};
+use rusteron_test_support::archive::fake_archive::{MAX_RECORDED_POSITION, Message};
 use rusteron_test_support::archive::{
     REPLAY_STREAM, STREAM, drain, message, offer_numbered, record, replay_all,
 };
@@ -96,7 +93,7 @@ pub(crate) fn assert_contains(line: &str, texts: &[&str]) {
     }
 }
 
-fn connect(driver: &MediaDriver) -> Archive {
+pub(crate) fn connect(driver: &MediaDriver) -> Archive {
     Archive::connect(&rusteron_test_support::connect(driver), ipc_context()).expect("a session")
 }
 
@@ -217,10 +214,20 @@ fn mistakes_of_clients_are_recorded_and_not_printed() {
     let error = await_error(&client, &errors);
     assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error}");
 
-    drop((client, extension));
+    let mut requests =
+        client.aeron().add_exclusive_publication("aeron:ipc", LOCAL_CONTROL_STREAM).expect("one");
+    let fields = [-7_i64, 2, 0].map(i64::to_le_bytes).concat();
+    offer(&mut requests, &Message::new(MAX_RECORDED_POSITION, fields, &[]).encode());
+    let has = |text: &str| {
+        let recorded = fs::read(mark_file(home.path())).expect("the mark file");
+        recorded.windows(text.len()).any(|window| window == text.as_bytes())
+    };
+    await_that("the last error", || {
+        has("WARN - control request for unknown session: controlSessionId=-7")
+    });
+
+    drop((client, extension, requests));
     assert_eq!(end(server), [""; 0]);
-    let recorded = fs::read(mark_file(home.path())).expect("the mark file");
-    let has = |text: &str| recorded.windows(text.len()).any(|window| window == text.as_bytes());
     assert!(has("WARN - cannot extend recording 0 image.joinPosition=0"));
     assert!(!has("unknown recording id"));
 }
@@ -396,103 +403,6 @@ fn second_server_is_refused_and_the_first_goes_on() {
     drop((publication, session));
     assert_eq!(end(server), [""; 0]);
     end(start(archive(driver.aeron_dir(), &other, &[id])));
-}
-
-/// A session of a client that never reads its answers, and why the server has ended it.
-struct Deaf {
-    publication: ExclusivePublication,
-    session: i64,
-    reasons: Receiver<String>,
-    _aeron: Aeron,
-    _responses: rusteron_client::Subscription,
-}
-
-impl Deaf {
-    const STREAM: i32 = 4040;
-
-    fn connect(driver: &MediaDriver) -> Self {
-        let (sender, reasons) = mpsc::channel();
-        let mut context = rusteron_test_support::context(driver.aeron_dir());
-        context
-            .set_publication_error_handler(move |error| _ = sender.send(error.message.clone()))
-            .expect("a handler");
-        let aeron = Aeron::connect(context).expect("a client");
-        let mut responses = aeron.add_subscription("aeron:ipc", Self::STREAM).expect("added");
-        let mut publication = aeron.add_exclusive_publication("aeron:ipc", 10).expect("added");
-        let mut block = 1_i64.to_le_bytes().to_vec();
-        block.extend(Self::STREAM.to_le_bytes());
-        block.extend((1_i32 << 16 | 12 << 8).to_le_bytes());
-        let request = Message::new(AUTH_CONNECT, block, &[b"aeron:ipc", b"", b"a deaf client"]);
-        offer(&mut publication, &request.encode());
-        let session = await_some("a session", || {
-            let mut session = None;
-            let polled = responses.poll(
-                |message, _| {
-                    if message[2..4] == CONTROL_RESPONSE.to_le_bytes() {
-                        session = message[24..].first_chunk().copied().map(i64::from_le_bytes);
-                    }
-                },
-                1,
-            );
-            polled.expect("an open subscription");
-            session
-        });
-        Self { publication, session, reasons, _aeron: aeron, _responses: responses }
-    }
-
-    /// Sends so many requests, or fewer if the session ends before, and returns why it has ended. Another session goes
-    /// on meanwhile.
-    fn flood(&mut self, mut requests: usize, other: &Archive) -> String {
-        let fields = [self.session, 2, 0].into_iter().flat_map(i64::to_le_bytes).collect();
-        let request = Message::new(MAX_RECORDED_POSITION, fields, &[]).encode();
-        await_some("the end of the session", || {
-            assert_eq!(other.start_position(0).expect("an answer"), 0);
-            for _ in 0..requests.min(100) {
-                if self.publication.offer(&request).is_err() {
-                    break;
-                }
-                requests -= 1;
-            }
-            self.reasons.try_recv().ok()
-        })
-    }
-}
-
-#[test]
-fn client_that_stops_reading_ends_alone() {
-    // Answers that wait are bounded in number and in time.
-    for (timeout, requests, reason) in [
-        ("2s", 2_000, "failed to send response for more than connectTimeoutMs=2000"),
-        ("600s", 100_000, "too many responses wait for a client that does not read them"),
-    ] {
-        let driver = launch_driver();
-        let dir = tempfile::tempdir().expect("a directory");
-        let timeout = format!("aeron.archive.connect.timeout={timeout}");
-        let server = start(archive(driver.aeron_dir(), dir.path(), &[&timeout]));
-        let other = connect(&driver);
-        let (mut publication, recording_id, _) = record(&other, 10);
-        let before = memory(&server);
-        let mut deaf = Deaf::connect(&driver);
-        assert_eq!(deaf.flood(requests, &other), reason);
-        let grown = memory(&server).saturating_sub(before);
-        assert!(grown < 48 << 10, "{grown} KiB");
-        let position = offer_numbered(&mut publication, 10..20);
-        other.await_recorded(recording_id, position, DEADLINE).expect("a recording");
-        let session = deaf.session;
-        drop((deaf, publication, other));
-        let lines = end(server);
-        // Requests that were on their way can make another line.
-        assert!(lines.len() <= 2, "{lines:?}");
-        let session = format!("archive: controlSessionId={session} ");
-        assert_contains(&lines[0], &[&session, "controlResponseStreamId=4040 ", reason]);
-    }
-}
-
-/// The memory of a process, in KiB.
-fn memory(server: &Running) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", server.id())).expect("a status");
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("memory");
-    resident.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
 #[test]

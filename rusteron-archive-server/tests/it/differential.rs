@@ -1,8 +1,9 @@
 //! The same requests to this server and to Java's archive.
 //!
-//! Both are on one media driver, so that they record the same streams. Their answers, signals, counters and files
-//! must be equal, and what they replay. A step that makes one of them print something makes the other one, too.
-//! `RUSTERON_ARCHIVE_SEEDS=FIRST..END` runs other scripts than those of CI.
+//! Both are on one media driver, so that they record the same streams. Their answers, signals,
+//! counters and files must be equal, and what they replay. A step that makes one of them print
+//! something makes the other one, too. `RUSTERON_ARCHIVE_SEEDS=FIRST..END` runs other scripts than
+//! those of CI.
 
 mod files;
 mod protocol;

@@ -9,6 +9,8 @@ mod calls;
 mod clock_steps;
 #[cfg(target_os = "linux")]
 mod cycles;
+#[cfg(all(feature = "binary", target_os = "linux"))]
+mod deaf_clients;
 #[cfg(unix)]
 mod differential;
 mod exchange;

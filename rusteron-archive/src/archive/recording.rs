@@ -521,9 +521,12 @@ fn counting_spies(channel: &impl AsChannel) -> Result<String> {
     let text = channel.to_c_string(ChannelUse::Publication)?;
     let text = text.to_string_lossy().into_owned();
     let parts = ChannelText::new(&text);
-    let counts = parts.media() == Some(Media::Udp) && !parts.is_spy();
     let is_named = parts.values("ssc").next().is_some();
-    Ok(if counts && !is_named { parts.with("ssc", true).to_string() } else { text })
+    Ok(if parts.media() == Some(Media::Udp) && !is_named {
+        parts.with("ssc", true).to_string()
+    } else {
+        text
+    })
 }
 
 /// Limits the channel of a publication to its session. The publication exists, so a channel that [`ChannelUri`] refuses

@@ -1,6 +1,6 @@
 //! Streams that a program's settings must keep apart.
 
-use crate::channel::{ChannelUri, Media, Parameter};
+use crate::channel::{ChannelText, Media};
 
 /// A stream of a program, by the two settings that choose it.
 #[derive(Debug, Clone, Copy)]
@@ -12,12 +12,12 @@ pub struct ChosenStream<'a> {
 }
 
 impl ChosenStream<'_> {
-    /// Returns whether messages of the two arrive in one place. A channel that has no place,
-    /// because it is invalid or the operating system or the archive chooses one, meets no other.
+    /// Returns whether messages of the two arrive in one place. A channel whose place the operating
+    /// system or the archive chooses meets no other.
     fn meets(&self, other: &Self) -> bool {
-        let parse = |stream: &Self| stream.channel.1.parse::<ChannelUri>().ok();
-        let (Some(one), Some(two)) = (parse(self), parse(other)) else { return false };
-        let [session, other_session] = [&one, &two].map(|uri| uri.get(Parameter::SessionId));
+        let [one, two] = [self, other].map(|stream| ChannelText::new(stream.channel.1));
+        let [session, other_session] =
+            [&one, &two].map(|channel| channel.values("session-id").next());
         self.stream_id.1 == other.stream_id.1
             && destination(&one).is_some_and(|it| Some(it) == destination(&two))
             && (session.is_none() || other_session.is_none() || session == other_session)
@@ -57,14 +57,14 @@ pub fn clashes(streams: &[ChosenStream<'_>]) -> Vec<String> {
 
 /// Returns where the messages of a channel arrive: an empty text for the media driver's own
 /// memory, and otherwise an address.
-fn destination(channel: &ChannelUri) -> Option<String> {
-    if channel.get(Parameter::ControlMode) == Some("response") {
+fn destination(channel: &ChannelText<'_>) -> Option<String> {
+    if channel.values("control-mode").any(|mode| mode == "response") {
         return None;
     }
-    if channel.media() == Media::Ipc {
+    if channel.media() == Some(Media::Ipc) {
         return Some(String::new());
     }
-    let endpoint = channel.get(Parameter::Endpoint)?;
+    let endpoint = channel.values("endpoint").next()?;
     let is_chosen = !endpoint.ends_with(":0");
     is_chosen.then(|| endpoint.replace("localhost:", "127.0.0.1:"))
 }

@@ -16,7 +16,7 @@ pub const NO_PERMISSION: u8 = 77;
 /// A setting is wrong.
 pub const WRONG_SETTING: u8 = 78;
 
-/// What each status of a media driver's or archive's program means.
+/// The statuses with which the programs of media driver and archive end, and their meanings.
 const MEANINGS: [(u8, &str); 8] = [
     (0, "ended by SIGINT, SIGTERM, SIGHUP or, with a media driver, a client's request"),
     (1, "any failure without a number of its own, such as an unclean shutdown"),
@@ -35,7 +35,8 @@ const MEANINGS: [(u8, &str); 8] = [
     ),
 ];
 
-/// Returns the part of a program's help that lists the statuses, with or without those of an archive's files.
+/// Returns the part of a program's help that lists the statuses, with or without those of an
+/// archive's files.
 pub fn help(has_archive: bool) -> String {
     let mut text = "Exit status:".to_owned();
     for (status, meaning) in MEANINGS {

@@ -45,7 +45,8 @@ impl Problem {
 /// Makes the driver's context of the environment.
 ///
 /// # Errors
-/// As for [`DriverContext::new`]; [`ErrorKind::InvalidArgument`] if there are problems, which are the reason.
+/// As for [`DriverContext::new`]; [`ErrorKind::InvalidArgument`] if there are problems, which are
+/// the reason.
 pub fn new_context(problems: &[Problem]) -> Result<DriverContext> {
     DriverContext::new().map_err(|error| match problems {
         [] => error,
@@ -101,7 +102,8 @@ pub fn driver_configuration(context: &DriverContext) -> String {
     Setting::all().iter().map(line).collect()
 }
 
-/// Writes a line of a file of properties, or a comment if the setting is not set and has no default.
+/// Writes a line of a file of properties, or a comment if the setting is not set and has no
+/// default.
 pub fn setting_line(variable: &str, value: Option<String>) -> String {
     match value {
         Some(value) => format!("{variable}={value}\n"),

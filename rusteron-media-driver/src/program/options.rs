@@ -1,4 +1,5 @@
-//! What the command lines have in common. Properties and options become environment variables.
+//! The options that the command lines of media driver and archive share. Options and properties
+//! become environment variables.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -28,8 +29,9 @@ pub struct CommonOptions {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// Who may use the directories and files of the program: private (the user), group (the user and the group) or
-    /// umask (as the umask says). The default is private [env: RUSTERON_DIR_ACCESS]
+    /// Who may use the directories and files of the program: private (the user), group (the user
+    /// and the group) or umask (as the umask says). The default is private [env:
+    /// RUSTERON_DIR_ACCESS]
     #[arg(long, value_name = "ACCESS")]
     dir_access: Option<DirAccess>,
 
@@ -54,8 +56,9 @@ pub struct CommonOptions {
 }
 
 impl CommonOptions {
-    /// Sets the environment variables of all properties, and then those of options, which are these and the program's
-    /// own. Returns the places of properties, and the errors of properties that cannot be loaded.
+    /// Sets the environment variables of all properties, and then those of options, which are these
+    /// and the program's own. Returns the places of properties, and the errors of properties that
+    /// cannot be loaded.
     ///
     /// # Safety
     /// There is no other thread.
@@ -91,8 +94,9 @@ impl CommonOptions {
         (origins, errors)
     }
 
-    /// Prints errors, and the problems that are no mere warnings: all with `--strict` and `--check-config`, otherwise
-    /// those that `is_error` chooses. Returns the other problems, or `None` if the program must not start.
+    /// Prints errors, and the problems that are no mere warnings: all with `--strict` and
+    /// `--check-config`, otherwise those that `is_error` chooses. Returns the other problems, or
+    /// `None` if the program must not start.
     pub fn accept(
         &self,
         program: &str,

@@ -84,7 +84,8 @@ impl Threading {
 pub enum Route {
     /// One driver, over 127.0.0.1
     Loopback,
-    /// A driver in each of two network namespaces, joined by virtual Ethernet devices; needs root and ip
+    /// A driver in each of two network namespaces, joined by virtual Ethernet devices; needs root
+    /// and ip
     Namespaces,
 }
 

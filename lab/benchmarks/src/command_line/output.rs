@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::program::Failure;
 
-/// Prints one line to standard output. That the reader is gone, as in `… | head -1`, is a wish to end and not an error:
-/// it signals the interrupt.
+/// Prints one line to standard output. That the reader is gone, as in `… | head -1`, is a wish to
+/// end and not an error: it signals the interrupt.
 ///
 /// # Errors
 /// [`Failure::Run`] if the line cannot be written for another reason.

@@ -38,8 +38,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a program whose streams are piped. Failures call it by `name`, and `timeout` is how long a line of its
-    /// output or its end is waited for.
+    /// Starts a program whose streams are piped. Failures call it by `name`, and `timeout` is how
+    /// long a line of its output or its end is waited for.
     pub fn start(
         name: impl Into<String>,
         mut command: Command,
@@ -90,8 +90,8 @@ impl Process {
         self.lines.recv_timeout(LAST_WORDS).ok()
     }
 
-    /// Waits for the next line of the program's output; `None` when the interrupt is signalled. Fails if the program has
-    /// ended, or is silent for too long.
+    /// Waits for the next line of the program's output; `None` when the interrupt is signalled.
+    /// Fails if the program has ended, or is silent for too long.
     pub fn line(&mut self, interrupt: &ShutdownSignal) -> Result<Option<String>, Failure> {
         let start = Instant::now();
         while !interrupt.is_signalled() {
@@ -117,8 +117,9 @@ impl Process {
         self.ended()?.map_or(Ok(()), |status| Err(self.failure(status)))
     }
 
-    /// Closes the program's standard input, and waits until the program has ended well. Our own programs take the
-    /// close as a request to end. Also for programs that were asked in another way.
+    /// Closes the program's standard input, and waits until the program has ended well. Our own
+    /// programs take the close as a request to end. Also for programs that were asked in another
+    /// way.
     pub fn finish(mut self, interrupt: &ShutdownSignal) -> Result<(), Failure> {
         drop(self.stdin.take());
         let start = Instant::now();

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use rusteron_core::program::Failure;
 
-/// A file that a result will be written to. It keeps its earlier content until then, and goes if it stays empty.
+/// A file that a result will be written to. It keeps its earlier content until then, and goes if it
+/// stays empty.
 #[derive(Debug)]
 pub struct ResultsFile {
     file: File,
@@ -15,8 +16,8 @@ pub struct ResultsFile {
 }
 
 impl ResultsFile {
-    /// Opens a file of the directory that `--results` names, so that one that cannot be written to is noticed before
-    /// the work. Makes both if necessary.
+    /// Opens a file of the directory that `--results` names, so that one that cannot be written to
+    /// is noticed before the work. Makes both if necessary.
     pub fn open(dir: &Path, name: &str) -> Result<Self, Failure> {
         let unusable = |error| {
             let reason = format!("expected a directory that can be written to: {error}");

@@ -133,8 +133,8 @@ impl Side {
         mem::take(&mut self.lines)
     }
 
-    /// The recordings in progress, and the numbers of errors, recordings and replays by the counters'
-    /// types. Ids say nothing: the driver gives those of freed counters again.
+    /// The recordings in progress, and the numbers of errors, recordings and replays by the
+    /// counters' types. Ids say nothing: the driver gives those of freed counters again.
     pub(super) fn progress(&self) -> (BTreeSet<Progress>, BTreeSet<(i32, i64)>) {
         let counters: Vec<_> = self.aeron.counters_reader().iter().collect();
         let recordings = counters.iter().filter_map(|counter| self.recording(counter)).collect();

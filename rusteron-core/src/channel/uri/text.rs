@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::fmt::{self, Display};
 
 use crate::channel::Media;
-use crate::channel::uri::{SCHEME, SPY_PREFIX};
+use crate::channel::uri::SCHEME;
 
 /// A channel's text in its parts, each as it was written.
 ///
-/// Use it for the channels of others, such as those of a consensus module or of an archive's clients,
-/// whose text must stay as it is except for a parameter. Any text has these parts. A channel that a
-/// user has given is a [`ChannelUri`](crate::channel::ChannelUri), which is checked.
+/// Use it for the channels of others, such as those of a consensus module or of an archive's
+/// clients, whose text must stay as it is except for a parameter. Any text has these parts. A
+/// channel that a user has given is a [`ChannelUri`](crate::channel::ChannelUri), which is checked.
 #[derive(Debug, Clone)]
 pub struct ChannelText<'a> {
     /// The text before the question mark.
@@ -29,26 +29,17 @@ impl<'a> ChannelText<'a> {
         Self { address, parameters }
     }
 
-    /// Returns the medium, of a spy, too; `None` if Aeron knows no such medium.
+    /// Returns the medium. `None` for a spy, and for a medium that Aeron does not know.
     pub fn media(&self) -> Option<Media> {
-        let uri = self.address.strip_prefix(SPY_PREFIX).unwrap_or(self.address);
-        Media::read(uri.strip_prefix(SCHEME)?)
+        Media::read(self.address.strip_prefix(SCHEME)?)
     }
 
-    /// Returns whether the channel has the prefix of a spy.
-    pub fn is_spy(&self) -> bool {
-        self.address.starts_with(SPY_PREFIX)
-    }
-
-    /// Returns keys and values in the order of the text. Leaves out parameters without `=`.
-    pub fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.parameters.iter().flatten().filter_map(|parameter| parameter.split_once('='))
-    }
-
-    /// Returns the values of a parameter in the order of the text. Which of several counts depends on
-    /// the reader.
+    /// Returns the values of a parameter in the order of the text. Which of several counts depends
+    /// on the reader.
     pub fn values(&self, key: &str) -> impl Iterator<Item = &str> {
-        self.parameters().filter(move |(known, _)| *known == key).map(|(_, value)| value)
+        let parameters = self.parameters.iter().flatten();
+        let named = parameters.filter_map(|parameter| parameter.split_once('='));
+        named.filter(move |(known, _)| *known == key).map(|(_, value)| value)
     }
 
     /// Sets a parameter, as the last one. Leaves out other values of it, and empty parameters.
@@ -110,6 +101,8 @@ mod tests {
         assert_eq!(set("aeron:udp?"), "aeron:udp?alias=b");
         assert_eq!(set("aeron:udp?alias=a|mtu=8K||alias|"), "aeron:udp?mtu=8K|alias=b");
         assert_eq!(set("aeron:udp?xalias=a"), "aeron:udp?xalias=a|alias=b");
+        let spy = "aeron-spy:aeron:udp?tags=4|session-id=7|alias=log";
+        assert_eq!(set(spy), "aeron-spy:aeron:udp?tags=4|session-id=7|alias=b");
     }
 
     #[test]
@@ -124,10 +117,11 @@ mod tests {
     }
 
     #[test]
-    fn medium_has_scheme_and_prefix() {
+    fn medium_has_scheme_and_no_prefix() {
         let media = |text| ChannelText::new(text).media();
         assert_eq!(media("aeron:ipc?mtu=8k"), Some(Media::Ipc));
-        assert_eq!(media("aeron-spy:aeron:udp?"), Some(Media::Udp));
+        assert_eq!(media("aeron:udp?"), Some(Media::Udp));
+        assert_eq!(media("aeron-spy:aeron:udp?"), None);
         assert_eq!(media("aeron:ipcx"), None);
         assert_eq!(media("ipc"), None);
     }

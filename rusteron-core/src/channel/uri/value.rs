@@ -289,8 +289,8 @@ fn is_valid_multiple(option: &str) -> bool {
     multiple.is_some_and(|multiple| (1..=i64::from(i32::MAX)).contains(&multiple))
 }
 
-/// Reads the port of `host:port` as `aeron_udp_port_resolver` does, which also takes hexadecimal and
-/// octal numbers, but refuses text behind it.
+/// Reads the port of `host:port` as `aeron_udp_port_resolver` does, which also takes hexadecimal
+/// and octal numbers, but refuses text behind it.
 pub(super) fn port(text: &str) -> Option<u16> {
     /// `AERON_MAX_PORT_LENGTH`, without C's terminator.
     const MAX_LENGTH: usize = 7;
