@@ -109,6 +109,7 @@ mod replication;
 mod segment;
 mod server;
 mod storage;
+mod worker_event;
 
 pub use context::{ArchiveServerContext, ArchiveThreadingMode, Setting};
 pub use control::authentication::{

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `start.rs`, `client.rs` | everything that a server needs before its first turn |
 //! | `conductor_agent.rs` | a turn, and the end |
-//! | `network.rs`, `event.rs` | orders and outcomes |
+//! | `network.rs` | orders and outcomes |
 //! | `requests.rs`, `responses.rs` | the streams of control sessions |
 //! | `names.rs` | names of hosts that clients choose who are not authenticated |
 //! | `sources.rs`, `receivers.rs` | streams to and from other archives |
@@ -20,7 +20,6 @@ mod client;
 mod conductor_agent;
 mod duty_cycle;
 mod errors;
-mod event;
 mod names;
 mod receivers;
 mod requests;
@@ -33,7 +32,6 @@ pub(crate) use conductor_agent::ConductorAgent;
 use conductor_agent::Workers;
 pub(crate) use duty_cycle::{AgentOnThread, DutyCycle};
 use errors::Errors;
-use event::Event;
 use receivers::Receivers;
 use requests::Requests;
 use responses::Responses;
@@ -52,13 +50,15 @@ use crate::conductor::effect::{
     CounterView, Effect, Failure, ImageDetails, ImageId, Outside, RegistrationId, RequestStream,
     Responder, Sending, SessionId, SourceLink, StartRecording, StartReplay,
 };
+use crate::conductor::event::Event;
 use crate::counters::{ArchiveCounters, RecordedStream};
 use crate::ids::{ReplicationId, Ticket};
 use crate::network::adding::{poll_all, refusal};
 use crate::network::names::{Names, has_own_resolver};
 use crate::network::requests::RequestImage;
-use crate::recorder::{RecorderCommand, RecorderEvent};
-use crate::replayer::{ReplayerCommand, ReplayerEvent};
+use crate::recorder::RecorderCommand;
+use crate::replayer::ReplayerCommand;
+use crate::worker_event::{Returned, WorkerEvent};
 
 /// The numbers of what there is (types 102, 111 and 112).
 #[derive(Debug)]
@@ -72,9 +72,8 @@ pub(crate) struct SessionCounters {
 #[derive(Debug)]
 pub(crate) struct WorkerQueues {
     pub(crate) recorder: Sender<RecorderCommand>,
-    pub(crate) recorder_events: Receiver<RecorderEvent>,
     pub(crate) replayer: Sender<ReplayerCommand>,
-    pub(crate) replayer_events: Receiver<ReplayerEvent>,
+    pub(crate) events: Receiver<WorkerEvent>,
 }
 
 /// Carries out the conductor's orders with a client of the media driver, the recorder and the replayer, and collects what
@@ -178,7 +177,7 @@ impl Network {
 
     /// Collects what has happened since the last call, in an order that the conductor relies on: what was added before
     /// its images, and what has started before its end.
-    pub(crate) fn poll(&mut self, events: &mut Vec<Event>) {
+    pub(crate) fn poll(&mut self, events: &mut Vec<Event>, returned: &mut Vec<Returned>) {
         self.poll_requests(events);
         let Self { aeron, responses, .. } = self;
         responses.poll(aeron, |session, outcome| {
@@ -191,7 +190,7 @@ impl Network {
         receivers.poll(events);
         self.poll_recordings(events);
         self.poll_replays(events);
-        self.poll_workers(events);
+        self.poll_workers(events, returned);
     }
 
     fn poll_requests(&mut self, events: &mut Vec<Event>) {
@@ -270,37 +269,20 @@ impl Network {
         }
     }
 
-    /// Collects what the workers report, and closes what they give back.
-    pub(crate) fn poll_workers(&mut self, events: &mut Vec<Event>) {
-        for event in self.queues.recorder_events.try_iter() {
-            match event {
-                RecorderEvent::Stopped { recording, position, failure, counter } => {
+    /// Collects what the workers report, and what they give back.
+    pub(crate) fn poll_workers(&mut self, events: &mut Vec<Event>, returned: &mut Vec<Returned>) {
+        for WorkerEvent { event, returned: resource } in self.queues.events.try_iter() {
+            match resource {
+                Some(Returned::Counter(_)) => {
                     self.counters.recordings.get_and_add_release(-1);
-                    let event = Event::RecordingStopped { recording, position, failure, counter };
-                    events.push(event);
                 }
-                RecorderEvent::Transports { recording, count } => {
-                    events.push(Event::Transports(recording, count));
-                }
-                RecorderEvent::Subscription(subscription) => drop(subscription),
-            }
-        }
-        for event in self.queues.replayer_events.try_iter() {
-            match event {
-                ReplayerEvent::Started { replay, session_id } => {
-                    events.push(Event::ReplayStarted(replay, Ok(session_id)));
-                }
-                ReplayerEvent::Ended { replay, has_started, failure, publication } => {
-                    drop(publication);
+                Some(Returned::Publication(_)) => {
                     self.counters.replays.get_and_add_release(-1);
-                    events.push(if has_started {
-                        Event::ReplayEnded(replay, failure)
-                    } else {
-                        let ended = || Failure::generic("replay ended before it started");
-                        Event::ReplayStarted(replay, Err(failure.unwrap_or_else(ended)))
-                    });
                 }
+                Some(Returned::Subscription(_)) | None => {}
             }
+            events.extend(event);
+            returned.extend(resource);
         }
     }
 

@@ -22,9 +22,11 @@ use std::sync::mpsc::{Receiver, Sender};
 use rusteron_client::{Counter, Subscription};
 use rusteron_core::agent::{Agent, AgentError};
 
-use crate::conductor::effect::{Failure, ImageId, RecordingId, RegistrationId, StartRecording};
+use crate::conductor::effect::{ImageId, RecordingId, RegistrationId, StartRecording};
+use crate::conductor::event::Event;
 use crate::recorder::syncs::Syncs;
 use crate::storage::SyncLevel;
+use crate::worker_event::{Returned, WorkerEvent};
 
 /// An order of the conductor to the recorder.
 #[derive(Debug)]
@@ -41,23 +43,12 @@ pub(crate) enum RecorderCommand {
     ReturnSubscription(RegistrationId),
 }
 
-/// What the recorder tells the conductor.
-#[derive(Debug)]
-pub(crate) enum RecorderEvent {
-    /// A recording has stopped. Its counter is to be closed once the catalog has the position.
-    Stopped { recording: RecordingId, position: i64, failure: Option<Failure>, counter: Counter },
-    /// So many streams feed the image of a recording.
-    Transports { recording: RecordingId, count: usize },
-    /// A subscription is back, to be closed.
-    Subscription(Box<Subscription>),
-}
-
 /// Polls the images of all recordings, and writes what arrives. On its own thread, or in turns with
 /// other agents.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     commands: Receiver<RecorderCommand>,
-    events: Sender<RecorderEvent>,
+    events: Sender<WorkerEvent>,
     file_io_max: usize,
     writer: BlockWriter,
     syncs: Syncs,
@@ -79,7 +70,7 @@ impl Recorder {
     /// `file_io_max` bounds the bytes of one write.
     pub(crate) fn new(
         commands: Receiver<RecorderCommand>,
-        events: Sender<RecorderEvent>,
+        events: Sender<WorkerEvent>,
         file_io_max: usize,
         writer: BlockWriter,
         counters: IoCounters,
@@ -126,7 +117,7 @@ impl Recorder {
             RecorderCommand::ReturnSubscription(id) => {
                 self.stop_all(|active| active.subscription == id);
                 if let Some(subscription) = self.subscriptions.remove(&id) {
-                    self.send(RecorderEvent::Subscription(subscription));
+                    self.give_back(subscription);
                 }
             }
         }
@@ -139,7 +130,7 @@ impl Recorder {
         let image =
             subscription.images().find(|image| image.correlation_id() == active.image.get());
         let count = image.map_or(0, |image| image.active_transport_count());
-        self.send(RecorderEvent::Transports { recording: id, count });
+        self.send(WorkerEvent::new(Event::Transports(id, count), None));
     }
 
     /// Records at most one block of each image.
@@ -199,17 +190,20 @@ impl Recorder {
     }
 
     fn report(&self, active: ActiveRecording) {
-        self.send(RecorderEvent::Stopped {
-            recording: active.id,
-            position: active.recording.position(),
-            failure: active.recording.failure().cloned(),
-            counter: active.counter,
-        });
-        active.recording.announce_end();
+        let ActiveRecording { id, recording, counter, .. } = active;
+        let failure = recording.failure().cloned();
+        let event = Event::RecordingStopped(id, recording.position(), failure);
+        self.send(WorkerEvent::new(event, Returned::Counter(counter)));
+        recording.announce_end();
+    }
+
+    fn give_back(&self, subscription: Box<Subscription>) {
+        let returned = Some(Returned::Subscription(subscription));
+        self.send(WorkerEvent { event: None, returned });
     }
 
     /// If the conductor has gone, what the event holds is closed here.
-    fn send(&self, event: RecorderEvent) {
+    fn send(&self, event: WorkerEvent) {
         if self.events.send(event).is_err() {
             log::debug!("recorder: the conductor has gone");
         }
@@ -230,7 +224,7 @@ impl Agent for Recorder {
         self.execute_commands();
         self.stop_all(|_| true);
         for subscription in std::mem::take(&mut self.subscriptions).into_values() {
-            self.send(RecorderEvent::Subscription(subscription));
+            self.give_back(subscription);
         }
         Ok(())
     }

@@ -23,9 +23,11 @@ use rusteron_client::{Aeron, ExclusivePublication};
 use rusteron_core::agent::{Agent, AgentError};
 
 use crate::conductor::effect::{Failure, StartReplay};
+use crate::conductor::event::Event;
 use crate::ids::ReplayId;
 use crate::recorder::IoCounters;
 use crate::replayer::replay::{Replay, ReplayEnd};
+use crate::worker_event::{Returned, WorkerEvent};
 
 /// An order of the conductor to the replayer.
 #[derive(Debug)]
@@ -36,30 +38,11 @@ pub(crate) enum ReplayerCommand {
     AbortReplay(ReplayId),
 }
 
-/// What the replayer tells the conductor.
-#[derive(Debug)]
-pub(crate) enum ReplayerEvent {
-    /// The first segment is open.
-    Started {
-        replay: ReplayId,
-        /// The publication's.
-        session_id: i32,
-    },
-    /// A replay has ended, perhaps before it started. Its publication is back to be closed, which
-    /// revokes it unless the replay is complete.
-    Ended {
-        replay: ReplayId,
-        has_started: bool,
-        failure: Option<Failure>,
-        publication: Box<ExclusivePublication>,
-    },
-}
-
 /// Reads what is to be replayed, and offers it. On its own thread, or in turns with other agents.
 #[derive(Debug)]
 pub(crate) struct Replayer {
     commands: Receiver<ReplayerCommand>,
-    events: Sender<ReplayerEvent>,
+    events: Sender<WorkerEvent>,
     /// For counters that bound replays.
     client: Aeron,
     /// How long a replay waits for its first segment and for a subscriber.
@@ -79,7 +62,7 @@ struct ActiveReplay {
 impl Replayer {
     pub(crate) fn new(
         commands: Receiver<ReplayerCommand>,
-        events: Sender<ReplayerEvent>,
+        events: Sender<WorkerEvent>,
         client: Aeron,
         connect_timeout: Duration,
         reader: BlockReader,
@@ -129,8 +112,8 @@ impl Replayer {
             work_count += replay.do_work(publication.as_mut(), &mut self.reader, &self.client, now);
             if replay.has_started() && !had_started {
                 let session_id = publication.session_id();
-                let event = ReplayerEvent::Started { replay: *id, session_id };
-                send(&self.events, event);
+                let event = Event::ReplayStarted(*id, Ok(session_id));
+                send(&self.events, WorkerEvent::new(event, None));
             }
             if replay.end().is_some() {
                 let active = self.replays.swap_remove(index);
@@ -155,13 +138,19 @@ impl Replayer {
                 None
             }
         };
-        let has_started = replay.has_started();
-        send(&self.events, ReplayerEvent::Ended { replay: id, has_started, failure, publication });
+        let event = if replay.has_started() {
+            Event::ReplayEnded(id, failure)
+        } else {
+            let ended = || Failure::generic("replay ended before it started");
+            Event::ReplayStarted(id, Err(failure.unwrap_or_else(ended)))
+        };
+        // Closing the publication revokes it, unless the replay is complete.
+        send(&self.events, WorkerEvent::new(event, Returned::Publication(publication)));
     }
 }
 
 /// If the conductor has gone, what the event holds is closed here.
-fn send(events: &Sender<ReplayerEvent>, event: ReplayerEvent) {
+fn send(events: &Sender<WorkerEvent>, event: WorkerEvent) {
     if events.send(event).is_err() {
         log::debug!("replayer: the conductor has gone");
     }

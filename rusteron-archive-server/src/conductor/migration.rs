@@ -1,89 +1,60 @@
-//! Requests to migrate segments: which recordings can be joined.
+//! Which recordings can be joined by a migration.
 
 use crate::catalog::{Descriptor, Migration};
-use crate::conductor::Conductor;
-use crate::conductor::deletion::check_order;
-use crate::conductor::effect::{Clock, Failure, Outside, RecordingId};
-use crate::conductor::sessions::Requester;
-use crate::control::responses::Answer;
-use crate::protocol::error_code::ErrorCode;
-use crate::segment::Geometry;
-use crate::segment::cut::is_empty;
+use crate::conductor::deletions::check_order;
+use crate::conductor::effect::Failure;
+use crate::storage::Storage;
 
-impl Conductor {
-    /// Moves all segments of a recording to the start or the end of another one. The answer is their number.
-    pub(super) fn migrate_segments(
-        &mut self,
-        requester: Requester,
-        source: RecordingId,
-        destination: RecordingId,
-        now: Clock,
-        out: &mut dyn Outside,
-    ) -> Result<Option<Answer>, Failure> {
-        let descriptors = [self.settled(source)?, self.settled(destination)?];
-        let [from, to] = &descriptors;
-        if from.is_active() {
-            return Err(Failure::generic(format!("recording {source} is still active")));
-        }
-        check_streams(from, to)?;
-        descriptors.iter().try_for_each(check_order)?;
-        let join = join_position(from, to)?;
-        check_aligned("src", from, join)?;
-        check_aligned("dst", to, join)?;
-        // Java does not ask. A replay would open the source's files by names under which others can be recorded.
-        if self.replays.has_recording(source) {
-            let text = format!("cannot migrate recording with active replay {source}");
-            return Err(Failure::new(ErrorCode::ActiveRecording, text));
-        }
-        self.check_deletion(source)?;
-        self.check_deletion(destination)?;
-        let migration = Migration {
-            source,
-            destination,
-            source_start: from.start_position,
-            source_stop: from.stop_position,
-            join,
-        };
-        let moved = self.check_segments(&migration, &from.geometry(), &to.geometry())?;
-        // The segment behind a full one is empty, and the other recording has its own.
-        let stop = from.stop_position;
-        let mut empty = self.segments_of(&from.geometry(), stop..=stop)?;
-        empty.retain(|file| is_empty(&*self.storage, &file.name).unwrap_or(false));
-        if moved > 0 {
-            self.catalog.migrate(&*self.storage, &migration).map_err(Failure::generic)?;
-        }
-        self.begin_deletion(requester, source, moved, (empty, Vec::new()), now, out);
-        Ok(None)
+/// Returns how a recording can be joined to another one, whose segments continue or precede it.
+pub(super) fn of(source: &Descriptor, destination: &Descriptor) -> Result<Migration, Failure> {
+    if source.is_active() {
+        let text = format!("recording {} is still active", source.recording_id);
+        return Err(Failure::generic(text));
     }
+    check_streams(source, destination)?;
+    check_order(source)?;
+    check_order(destination)?;
+    let join = join_position(source, destination)?;
+    check_aligned("src", source, join)?;
+    check_aligned("dst", destination, join)?;
+    Ok(Migration {
+        source: source.recording_id,
+        destination: destination.recording_id,
+        source_start: source.start_position,
+        source_stop: source.stop_position,
+        join,
+    })
+}
 
-    /// Checks that each segment is there, and has no name that is in use. Returns their number.
-    fn check_segments(
-        &self,
-        migration: &Migration,
-        source: &Geometry,
-        destination: &Geometry,
-    ) -> Result<i64, Failure> {
-        let has = |name: &str| {
-            let length = self.storage.length(name);
-            length
-                .map(|length| length.is_some())
-                .map_err(|error| Failure::generic(format!("{}: {error}", self.storage.path(name))))
-        };
-        let mut count = 0;
-        for base in migration.bases(source) {
-            let (from, to) = (source.name(base), destination.name(base));
-            if !has(&from)? {
-                let text = format!("missing src segment file {}", self.storage.path(&from));
-                return Err(Failure::generic(text));
-            }
-            if has(&to)? {
-                let text = format!("preexisting dst segment file {}", self.storage.path(&to));
-                return Err(Failure::generic(text));
-            }
-            count += 1;
+/// Checks that each segment is there, and that no file has its name after the migration. Returns
+/// their number.
+pub(super) fn check_files(
+    storage: &dyn Storage,
+    migration: &Migration,
+    source: &Descriptor,
+    destination: &Descriptor,
+) -> Result<i64, Failure> {
+    let (source, destination) = (source.geometry(), destination.geometry());
+    let has = |name: &str| {
+        let length = storage.length(name);
+        length
+            .map(|length| length.is_some())
+            .map_err(|error| Failure::generic(format!("{}: {error}", storage.path(name))))
+    };
+    let mut count = 0;
+    for base in migration.bases(&source) {
+        let (from, to) = (source.name(base), destination.name(base));
+        if !has(&from)? {
+            let text = format!("missing src segment file {}", storage.path(&from));
+            return Err(Failure::generic(text));
         }
-        Ok(count)
+        if has(&to)? {
+            let text = format!("preexisting dst segment file {}", storage.path(&to));
+            return Err(Failure::generic(text));
+        }
+        count += 1;
     }
+    Ok(count)
 }
 
 fn check_streams(source: &Descriptor, destination: &Descriptor) -> Result<(), Failure> {

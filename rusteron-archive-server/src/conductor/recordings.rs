@@ -4,19 +4,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::catalog::{Catalog, CatalogError, Descriptor, NULL_POSITION, NewRecording};
+use crate::catalog::{Descriptor, NULL_POSITION, NewRecording};
 use crate::channel::Channel;
-use crate::conductor::Conductor;
+use crate::conductor::active_recording::ActiveRecording;
+use crate::conductor::deletions::Deletions;
 use crate::conductor::effect::{
-    Clock, Effect, Failure, ImageDetails, Outside, Progress, RecordingId, RegistrationId, Sending,
+    Effect, Failure, ImageDetails, Outside, Progress, RecordingId, RegistrationId, Sending,
     SessionId, StartRecording,
 };
 use crate::conductor::sessions::Requester;
-use crate::conductor::subscriptions::{Purpose, refused_channel};
+use crate::conductor::subscriptions::{Extension, Purpose, Subscriptions};
+use crate::conductor::turn::Turn;
+use crate::control::request::Source;
 use crate::control::responses::{Answer, SignalEvent};
-use crate::mark_file::PositionSlot;
+use crate::ids::{ReplicationId, Ticket};
+use crate::mark_file::{MarkFile, PositionSlot};
 use crate::protocol::error_code::ErrorCode;
-use crate::protocol::messages::{RecordingProgress, RecordingStarted, RecordingStopped};
+use crate::protocol::messages::{RecordingStarted, RecordingStopped};
 use crate::protocol::signal::Signal;
 use crate::segment::cut::clear_behind;
 
@@ -25,84 +29,240 @@ const CATALOG_RETRY_NS: i64 = 1_000_000_000;
 /// Attempts to publish the beginning or the end of a recording. Progress is published with the next position.
 const EVENT_ATTEMPTS: usize = 3;
 
-/// A recording in progress.
+/// All recordings in progress, and the subscriptions whose images they are.
+#[derive(Debug, Default)]
+pub(crate) struct Recordings {
+    subscriptions: Subscriptions,
+    active: BTreeMap<RecordingId, ActiveRecording>,
+    /// Keeps the positions of recordings.
+    mark_file: Option<Arc<MarkFile>>,
+}
+
+/// A recording whose end the catalog has, and whose client is still to be told.
 #[derive(Debug)]
-pub(crate) struct ActiveRecording {
+#[must_use]
+pub(crate) struct Ended {
+    recording: RecordingId,
+    active: ActiveRecording,
+    pub(super) position: i64,
     pub(super) subscription: RegistrationId,
-    requester: Requester,
-    purpose: Purpose,
-    pub(crate) progress: Arc<Progress>,
-    session_id: i32,
-    stream_id: i32,
-    original_channel: String,
-    source_identity: String,
-    /// Where the image was joined.
-    join_position: i64,
-    /// The counter is there.
-    has_started: bool,
-    is_aborted: bool,
-    /// The position that recording events have announced.
-    announced_position: i64,
-    /// Its end, which the catalog could not take yet, and when to ask it again.
-    end: Option<(i64, i64)>,
+    /// The replication of which this is the copy.
+    pub(super) replication: Option<ReplicationId>,
 }
 
-impl ActiveRecording {
-    /// The position up to which everything is recorded.
-    pub(crate) fn position(&self) -> i64 {
-        self.progress.position.load(Ordering::Acquire)
+impl Recordings {
+    /// Lets the mark file keep the positions of recordings, for a server that follows a killed one.
+    pub(crate) fn keep_positions(&mut self, mark_file: Arc<MarkFile>) {
+        self.mark_file = Some(mark_file);
     }
 
-    /// Of the image.
-    pub(super) fn session_id(&self) -> i32 {
-        self.session_id
+    pub(super) fn subscriptions(&self) -> &Subscriptions {
+        &self.subscriptions
     }
 
-    pub(super) fn abort(&mut self, recording: RecordingId, out: &mut dyn Outside) {
-        if !self.is_aborted && self.has_started && self.end.is_none() {
-            out.order(Effect::AbortRecording { recording });
+    /// Returns the replication that extends a recording by a subscription.
+    pub(super) fn replication_of(&self, subscription: RegistrationId) -> Option<ReplicationId> {
+        self.subscriptions.get(subscription)?.replication
+    }
+
+    /// Lets a subscription go on without its replication.
+    pub(super) fn leave(&mut self, subscription: RegistrationId) {
+        if let Some(known) = self.subscriptions.get_mut(subscription) {
+            known.replication = None;
         }
-        self.is_aborted = true;
     }
-}
 
-/// All recordings in progress.
-pub(crate) type ActiveRecordings = BTreeMap<RecordingId, ActiveRecording>;
-
-pub(super) fn unknown_recording(catalog: &Catalog, recording: RecordingId) -> Failure {
-    unknown(catalog, recording, format!("unknown recording id: {recording}"))
-}
-
-/// Returns the refusal of a request for a recording that is not served. Its text is Java's, and the
-/// reason follows if the recording was set aside.
-pub(super) fn unknown(catalog: &Catalog, recording: RecordingId, mut text: String) -> Failure {
-    if let Some(reason) = catalog.why_set_aside(recording) {
-        text = format!("{text}: it was set aside when the archive started: {reason}");
+    pub(super) fn is_empty(&self) -> bool {
+        self.active.is_empty()
     }
-    Failure::new(ErrorCode::UnknownRecording, text)
-}
 
-pub(super) fn catalog_failure(error: &CatalogError) -> Failure {
-    let code = if error.is_storage_full() { ErrorCode::StorageSpace } else { ErrorCode::Generic };
-    Failure::new(code, error.to_string())
-}
-
-/// Reports why what a client has begun has ended, or cannot begin.
-pub(super) fn report(failure: &Failure, out: &mut dyn Outside) {
-    match failure.is_mistake {
-        true => out.record_mistake(&failure.text),
-        false => out.report(&failure.text),
+    pub(super) fn get(&self, recording: RecordingId) -> Option<&ActiveRecording> {
+        self.active.get(&recording)
     }
-}
 
-impl Conductor {
-    /// A subscription has an image: a recording begins, or goes on.
-    pub(crate) fn on_recording_image(
+    /// Where a recording in progress is; −1 if it is not in progress.
+    pub(super) fn position(&self, recording: RecordingId) -> i64 {
+        self.get(recording).map_or(NULL_POSITION, ActiveRecording::position)
+    }
+
+    pub(super) fn has_any_of(&self, subscription: RegistrationId) -> bool {
+        self.active.values().any(|active| active.subscription == subscription)
+    }
+
+    /// Adds a subscription whose images become recordings. The answer comes when the driver has
+    /// registered it.
+    pub(super) fn start(
         &mut self,
+        turn: &mut Turn<'_>,
+        requester: Requester,
+        source: &Source<'_>,
+    ) -> Result<(), Failure> {
+        self.check_limit(turn, self.subscriptions.registered_count())?;
+        turn.check_storage_space()?;
+        self.subscriptions.add(turn, requester, None, source).map(drop)
+    }
+
+    /// Adds a subscription whose image continues a recording. The answer comes when the driver has
+    /// registered it. Returns the ticket until then.
+    pub(super) fn extend(
+        &mut self,
+        turn: &mut Turn<'_>,
+        requester: Requester,
+        extension: Extension,
+        source: &Source<'_>,
+        deletions: &Deletions,
+    ) -> Result<Ticket, Failure> {
+        let recording = extension.recording;
+        self.check_limit(turn, self.subscriptions.registered_count())?;
+        let descriptor = turn.settled(recording)?;
+        if descriptor.stream_id != source.stream_id {
+            return Err(Failure::new(
+                ErrorCode::UnknownRecording,
+                format!(
+                    "cannot extend recording {recording} with streamId={} for existing streamId={}",
+                    source.stream_id, descriptor.stream_id
+                ),
+            ));
+        }
+        if self.active.contains_key(&recording) {
+            return Err(Failure::new(
+                ErrorCode::ActiveRecording,
+                format!("cannot extend active recording {recording}"),
+            ));
+        }
+        deletions.check_extension(&descriptor, "")?;
+        turn.check_storage_space()?;
+        self.subscriptions.add(turn, requester, Some(extension), source)
+    }
+
+    fn check_limit(&self, turn: &Turn<'_>, subscriptions: usize) -> Result<(), Failure> {
+        let max = turn.settings.max_concurrent_recordings;
+        if subscriptions >= max || self.active.len() >= max {
+            let text = format!("max concurrent recordings reached at {max}");
+            return Err(Failure::new(ErrorCode::MaxRecordings, text));
+        }
+        Ok(())
+    }
+
+    /// The driver has registered a subscription, or refused it. Returns the session whose next
+    /// requests have waited for that.
+    pub(super) fn on_subscription(
+        &mut self,
+        turn: &mut Turn<'_>,
+        ticket: Ticket,
+        outcome: Result<RegistrationId, String>,
+    ) -> Option<SessionId> {
+        let (requester, replication) = match outcome {
+            Ok(id) => {
+                let subscription = self.subscriptions.by_ticket_mut(ticket)?;
+                subscription.id = Some(id);
+                let (requester, replication) = (subscription.requester, subscription.replication);
+                if subscription.is_closing {
+                    // Its replication has ended meanwhile.
+                    self.subscriptions.close_if_unused(id, turn.out);
+                    return None;
+                }
+                turn.respond(requester, &Answer::Ok(id.get()));
+                (requester, replication)
+            }
+            Err(text) => {
+                let subscription = self.subscriptions.remove_ticket(ticket)?;
+                if subscription.is_closing {
+                    return None;
+                }
+                turn.refuse(subscription.requester, Failure::mistake(text));
+                (subscription.requester, subscription.replication)
+            }
+        };
+        replication.is_none().then_some(requester.session)
+    }
+
+    /// Ends a subscription and all recordings of its images, or lets it end when the driver has
+    /// registered it. Returns its id, if it has one.
+    pub(super) fn close_by_ticket(
+        &mut self,
+        turn: &mut Turn<'_>,
+        ticket: Ticket,
+    ) -> Option<RegistrationId> {
+        let subscription = self.subscriptions.by_ticket_mut(ticket)?;
+        subscription.is_registered = false;
+        subscription.is_closing = true;
+        let id = subscription.id?;
+        self.close_subscription(turn, id);
+        Some(id)
+    }
+
+    /// Ends a subscription and all recordings of its images.
+    fn close_subscription(&mut self, turn: &mut Turn<'_>, id: RegistrationId) {
+        if let Some(subscription) = self.subscriptions.get_mut(id) {
+            subscription.is_registered = false;
+            subscription.is_closing = true;
+        }
+        for (recording, active) in &mut self.active {
+            if active.subscription == id {
+                active.abort(*recording, turn.out);
+            }
+        }
+        self.subscriptions.close_if_unused(id, turn.out);
+    }
+
+    pub(super) fn stop(
+        &mut self,
+        turn: &mut Turn<'_>,
+        stream_id: i32,
+        channel: &str,
+    ) -> Result<Answer, Failure> {
+        let uri = Channel::parse(channel)?;
+        let key = uri.recording_key(stream_id);
+        let found = self.subscriptions.registered().find(|(_, known)| known.key == key);
+        let Some((id, _)) = found else {
+            return Err(Failure::new(
+                ErrorCode::UnknownSubscription,
+                format!("no recording found for streamId={stream_id} channel={channel}"),
+            ));
+        };
+        self.close_subscription(turn, id);
+        Ok(Answer::Ok(0))
+    }
+
+    pub(super) fn stop_subscription(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: RegistrationId,
+    ) -> Result<Answer, Failure> {
+        if !self.subscriptions.registered().any(|(known, _)| known == id) {
+            return Err(Failure::new(
+                ErrorCode::UnknownSubscription,
+                format!("no recording subscription found for subscriptionId={id}"),
+            ));
+        }
+        self.close_subscription(turn, id);
+        Ok(Answer::Ok(0))
+    }
+
+    /// Ends one recording. Others of the same subscription go on, and close it by their end.
+    pub(super) fn stop_by_identity(
+        &mut self,
+        turn: &mut Turn<'_>,
+        recording: RecordingId,
+    ) -> Result<Answer, Failure> {
+        turn.recording(recording)?;
+        let Some(active) = self.active.get_mut(&recording) else { return Ok(Answer::Ok(0)) };
+        let id = active.subscription;
+        active.abort(recording, turn.out);
+        let Some(subscription) = self.subscriptions.get_mut(id) else { return Ok(Answer::Ok(0)) };
+        let was_registered = std::mem::replace(&mut subscription.is_registered, false);
+        self.subscriptions.close_if_unused(id, turn.out);
+        Ok(Answer::Ok(i64::from(was_registered)))
+    }
+
+    /// A subscription has an image: a recording begins, or goes on.
+    pub(super) fn on_image(
+        &mut self,
+        turn: &mut Turn<'_>,
         subscription: RegistrationId,
         image: &ImageDetails,
-        now: Clock,
-        out: &mut dyn Outside,
+        deletions: &Deletions,
     ) {
         let Some(source) = self.subscriptions.get_mut(subscription) else { return };
         if source.is_closing {
@@ -110,32 +270,32 @@ impl Conductor {
         }
         let (requester, purpose, auto_stop) = (source.requester, source.purpose, source.auto_stop);
         let outcome = match purpose {
-            Purpose::Start => self.record_image(subscription, image, now, out),
-            Purpose::Extend(recording) => self.extend_by_image(subscription, recording, image, out),
+            Purpose::Start => self.record_image(turn, subscription, image),
+            Purpose::Extend(recording) => {
+                self.extend_by_image(turn, subscription, recording, image, deletions)
+            }
         };
         if let Err(failure) = outcome {
-            report(&failure, out);
-            self.sessions.respond(requester, &Answer::Error(failure), now, out);
+            turn.fail(requester, failure);
             if auto_stop && purpose != Purpose::Start {
-                self.close_subscription(subscription, out);
+                self.close_subscription(turn, subscription);
             }
         }
     }
 
     fn record_image(
         &mut self,
+        turn: &mut Turn<'_>,
         subscription: RegistrationId,
         image: &ImageDetails,
-        now: Clock,
-        out: &mut dyn Outside,
     ) -> Result<(), Failure> {
-        self.check_recording_limit(0)?;
-        self.check_storage_space()?;
+        self.check_limit(turn, 0)?;
+        turn.check_storage_space()?;
         let Some(source) = self.subscriptions.get_mut(subscription) else { return Ok(()) };
         let new = NewRecording {
             start_position: image.join_position,
             initial_term_id: image.initial_term_id,
-            segment_length: self.settings.segment_length.max(image.term_length),
+            segment_length: turn.settings.segment_length.max(image.term_length),
             term_length: image.term_length,
             mtu: image.mtu,
             session_id: image.session_id,
@@ -144,23 +304,23 @@ impl Conductor {
             original_channel: &source.original_channel,
             source_identity: &image.source_identity,
         };
-        let recording =
-            self.catalog.add(new, now.epoch_ms).map_err(|error| catalog_failure(&error))?;
+        let recording = turn.catalog.add(new, turn.now.epoch_ms)?;
         let slot = self.claim_slot(recording, image.join_position);
         let progress = Progress::new(image.join_position, slot);
-        self.begin(recording, subscription, image, progress, out);
+        self.begin(turn, recording, subscription, image, progress);
         Ok(())
     }
 
     fn extend_by_image(
         &mut self,
+        turn: &mut Turn<'_>,
         subscription: RegistrationId,
         recording: RecordingId,
         image: &ImageDetails,
-        out: &mut dyn Outside,
+        deletions: &Deletions,
     ) -> Result<(), Failure> {
         let Some(source) = self.subscriptions.get_mut(subscription) else { return Ok(()) };
-        if self.recordings.contains_key(&recording) {
+        if self.active.contains_key(&recording) {
             return Err(Failure::new(
                 ErrorCode::ActiveRecording,
                 format!(
@@ -171,10 +331,10 @@ impl Conductor {
         }
         let (requester, stream_id) = (source.requester, source.stream_id);
         let place = format!(": streamId={} channel={}", source.stream_id, source.original_channel);
-        self.check_recording_limit(0)?;
-        self.check_storage_space()?;
-        let descriptor = self.settled(recording)?;
-        self.check_extension(&descriptor, &place)?;
+        self.check_limit(turn, 0)?;
+        turn.check_storage_space()?;
+        let descriptor = turn.settled(recording)?;
+        deletions.check_extension(&descriptor, &place)?;
         let invalid = |text: String| {
             let text = format!("cannot extend recording {recording} {text}");
             Failure::new(ErrorCode::InvalidExtension, text)
@@ -198,11 +358,11 @@ impl Conductor {
             }
         }
         let geometry = descriptor.geometry();
-        let level = self.catalog.sync_level();
-        let kept = clear_behind(&*self.storage, &geometry, descriptor.stop_position, level)
+        let level = turn.catalog.sync_level();
+        let kept = clear_behind(turn.storage, &geometry, descriptor.stop_position, level)
             .map_err(|error| invalid(format!("behind its end: {error}")))?;
         if !kept.is_empty() {
-            out.report(&format!(
+            turn.out.report(&format!(
                 "recording {recording} is extended at {}, the end that the catalog has, and what its segments had behind \
                  that is in {} now: if the catalog is an older copy, it was recorded since",
                 descriptor.stop_position,
@@ -213,25 +373,22 @@ impl Conductor {
         let slot = self.claim_slot(recording, image.join_position);
         let progress = Progress::new(image.join_position, slot);
         // Before the first byte is written: after a crash, recovery looks at active recordings only.
-        self.catalog
+        turn.catalog
             .set_extended(recording, requester.session, requester.correlation_id, image.session_id)
-            .map_err(|error| {
-                progress.release_slot();
-                catalog_failure(&error)
-            })?;
-        self.begin(recording, subscription, image, progress, out);
+            .inspect_err(|_| progress.release_slot())?;
+        self.begin(turn, recording, subscription, image, progress);
         Ok(())
     }
 
     fn begin(
         &mut self,
+        turn: &mut Turn<'_>,
         recording: RecordingId,
         subscription: RegistrationId,
         image: &ImageDetails,
         progress: Arc<Progress>,
-        out: &mut dyn Outside,
     ) {
-        let Some(geometry) = self.catalog.get(recording).map(Descriptor::geometry) else { return };
+        let Some(geometry) = turn.catalog.get(recording).map(Descriptor::geometry) else { return };
         let Some(source) = self.subscriptions.get_mut(subscription) else { return };
         source.recordings += 1;
         let active = ActiveRecording {
@@ -249,8 +406,8 @@ impl Conductor {
             announced_position: image.join_position,
             end: None,
         };
-        self.recordings.insert(recording, active);
-        out.order(Effect::StartRecording(StartRecording {
+        self.active.insert(recording, active);
+        turn.out.order(Effect::StartRecording(StartRecording {
             geometry,
             subscription,
             image: image.image,
@@ -270,19 +427,18 @@ impl Conductor {
     }
 
     /// The counter of a recording is there, or could not be added.
-    pub(crate) fn on_recording_started(
+    pub(super) fn on_started(
         &mut self,
+        turn: &mut Turn<'_>,
         recording: RecordingId,
         outcome: Result<(), String>,
-        now: Clock,
-        out: &mut dyn Outside,
-    ) {
-        let Some(active) = self.recordings.get_mut(&recording) else { return };
+    ) -> Option<Ended> {
+        let active = self.active.get_mut(&recording)?;
         if let Err(text) = outcome {
             let position = active.join_position;
             active.progress.has_ended.store(true, Ordering::Release);
             let failure = Failure::generic(text);
-            return self.on_recording_stopped(recording, position, Some(failure), now, out);
+            return self.on_stopped(turn, recording, position, Some(failure));
         }
         active.has_started = true;
         let event = SignalEvent {
@@ -294,8 +450,8 @@ impl Conductor {
                 Purpose::Extend(_) => Signal::Extend,
             },
         };
-        self.sessions.signal(active.requester, &event, now, out);
-        if self.settings.recording_events_enabled {
+        turn.signal(active.requester, &event);
+        if turn.settings.recording_events_enabled {
             let message = RecordingStarted {
                 recording_id: recording.get(),
                 start_position: active.join_position,
@@ -304,165 +460,102 @@ impl Conductor {
                 channel: active.original_channel.as_bytes(),
                 source_identity: active.source_identity.as_bytes(),
             };
-            publish_event(&message.to_vec(), out);
+            publish_event(&message.to_vec(), turn.out);
         }
         if active.is_aborted {
-            out.order(Effect::AbortRecording { recording });
+            turn.out.order(Effect::AbortRecording { recording });
         }
+        None
     }
 
-    /// A recording has ended. The catalog comes first, then the client.
-    pub(crate) fn on_recording_stopped(
+    /// A recording has ended. The catalog is told first, then the client.
+    pub(super) fn on_stopped(
         &mut self,
+        turn: &mut Turn<'_>,
         recording: RecordingId,
         position: i64,
         failure: Option<Failure>,
-        now: Clock,
-        out: &mut dyn Outside,
-    ) {
-        let Some(active) = self.recordings.get_mut(&recording) else { return };
-        if active.end.is_some() {
-            return;
-        }
-        active.end = Some((position, now.ns));
+    ) -> Option<Ended> {
+        let active = self.active.get_mut(&recording).filter(|active| active.end.is_none())?;
+        active.end = Some((position, turn.now.ns));
         let requester = active.requester;
-        let has_written = self.write_end(recording, now, out);
+        let ended = self.write_end(turn, recording);
         if let Some(failure) = failure {
-            out.report(&failure.text);
-            self.sessions.respond(requester, &Answer::Error(failure), now, out);
+            turn.out.report(&failure.text);
+            turn.respond(requester, &Answer::Error(failure));
         }
-        if has_written {
-            self.release(recording, position, now, out);
-        }
+        ended
     }
 
     /// Tells the catalog where a recording ended. If it fails, the next attempt comes later.
-    fn write_end(&mut self, recording: RecordingId, now: Clock, out: &mut dyn Outside) -> bool {
-        let Some(active) = self.recordings.get_mut(&recording) else { return false };
-        let Some((position, _)) = active.end else { return false };
-        match self.catalog.set_stopped(recording, position, now.epoch_ms) {
-            Ok(()) => true,
-            Err(error) => {
-                active.end = Some((position, now.ns.saturating_add(CATALOG_RETRY_NS)));
-                out.report(&format!("recording {recording} stopped at {position}: {error}"));
-                false
-            }
+    fn write_end(&mut self, turn: &mut Turn<'_>, recording: RecordingId) -> Option<Ended> {
+        let active = self.active.get_mut(&recording)?;
+        let (position, _) = active.end?;
+        if let Err(error) = turn.catalog.set_stopped(recording, position, turn.now.epoch_ms) {
+            active.end = Some((position, turn.now.ns.saturating_add(CATALOG_RETRY_NS)));
+            turn.out.report(&format!("recording {recording} stopped at {position}: {error}"));
+            return None;
         }
+        let active = self.active.remove(&recording)?;
+        active.progress.release_slot();
+        let subscription = active.subscription;
+        let replication = self.replication_of(subscription);
+        Some(Ended { recording, active, position, subscription, replication })
     }
 
     /// Tells the client that a recording has ended, and drops its reference to its subscription.
-    fn release(
-        &mut self,
-        recording: RecordingId,
-        position: i64,
-        now: Clock,
-        out: &mut dyn Outside,
-    ) {
-        let Some(active) = self.recordings.remove(&recording) else { return };
-        active.progress.release_slot();
-        let replication =
-            self.subscriptions.get_mut(active.subscription).and_then(|it| it.replication);
-        if let Some(id) = replication {
-            self.on_copy_stopped(id, active.subscription, position, now, out);
-        }
+    pub(super) fn finish(&mut self, turn: &mut Turn<'_>, ended: Ended) {
+        let Ended { recording, active, position, subscription, .. } = ended;
         if active.has_started {
-            if self.settings.recording_events_enabled {
+            if turn.settings.recording_events_enabled {
                 let message = RecordingStopped {
                     recording_id: recording.get(),
                     start_position: active.join_position,
                     stop_position: position,
                 };
-                publish_event(&message.to_vec(), out);
+                publish_event(&message.to_vec(), turn.out);
             }
-            let signal = Signal::Stop;
-            let subscription = active.subscription;
             let event = SignalEvent {
                 recording: Some(recording),
                 subscription: Some(subscription),
                 position,
-                signal,
+                signal: Signal::Stop,
             };
-            self.sessions.signal(active.requester, &event, now, out);
+            turn.signal(active.requester, &event);
         }
-        let Some(source) = self.subscriptions.get_mut(active.subscription) else { return };
+        let Some(source) = self.subscriptions.get_mut(subscription) else { return };
         source.recordings = source.recordings.saturating_sub(1);
         if source.auto_stop {
-            self.close_subscription(active.subscription, out);
+            self.close_subscription(turn, subscription);
         } else {
-            self.subscriptions.close_if_unused(active.subscription, out);
+            self.subscriptions.close_if_unused(subscription, turn.out);
         }
     }
 
-    /// Replaces the channel of a recording, unless the session lists recordings by their channels.
-    pub(super) fn update_channel(
-        &mut self,
-        session: SessionId,
-        recording: RecordingId,
-        channel: &str,
-        out: &mut dyn Outside,
-    ) -> Result<Answer, Failure> {
-        self.check_listing(session)?;
-        if self.catalog.get(recording).is_none() {
-            return Ok(Answer::RecordingUnknown(recording));
-        }
-        let stripped = Channel::parse(channel).and_then(|channel| channel.stripped());
-        let stripped = stripped.map_err(|error| refused_channel(&error, out))?;
-        let updated = self.catalog.update_channel(recording, &stripped, channel);
-        updated.map_err(|error| catalog_failure(&error))?;
-        Ok(Answer::Ok(0))
-    }
-
-    pub(super) fn check_recording(&self, recording: RecordingId) -> Result<(), Failure> {
-        self.catalog
-            .get(recording)
-            .map(|_| ())
-            .ok_or_else(|| unknown_recording(&self.catalog, recording))
-    }
-
-    /// Where a recording in progress is; −1 if it is not in progress.
-    pub(super) fn recording_position(&self, recording: RecordingId) -> i64 {
-        self.recordings.get(&recording).map_or(NULL_POSITION, ActiveRecording::position)
-    }
-
-    /// Publishes how far recordings have come, and asks the catalog again that could not take an end.
-    pub(super) fn on_recordings_turn(&mut self, now: Clock, out: &mut dyn Outside) -> usize {
+    /// Publishes how far recordings have come, and asks the catalog again that could not take an
+    /// end. Returns how much that was, and the recordings that have ended by it.
+    pub(super) fn on_turn(&mut self, turn: &mut Turn<'_>) -> (usize, Vec<Ended>) {
         let mut work = 0;
         let mut due = Vec::new();
-        for (&recording, active) in &mut self.recordings {
+        for (&recording, active) in &mut self.active {
             match active.end {
-                Some((position, deadline_ns)) if now.ns >= deadline_ns => {
-                    due.push((recording, position));
-                }
-                None if self.settings.recording_events_enabled && active.has_started => {
-                    let position = active.position();
-                    if position > active.announced_position {
-                        let message = RecordingProgress {
-                            recording_id: recording.get(),
-                            start_position: active.join_position,
-                            position,
-                        };
-                        if out.try_publish_event(&message.to_vec()) == Sending::Sent {
-                            active.announced_position = position;
-                            work += 1;
-                        }
-                    }
+                Some((_, deadline_ns)) if turn.now.ns >= deadline_ns => due.push(recording),
+                None if turn.settings.recording_events_enabled => {
+                    work += usize::from(active.publish_progress(recording, turn.out));
                 }
                 _ => {}
             }
         }
-        for (recording, position) in due {
-            if self.write_end(recording, now, out) {
-                self.release(recording, position, now, out);
-            }
-            work += 1;
-        }
-        work
+        work += due.len();
+        let ended = due.into_iter().filter_map(|recording| self.write_end(turn, recording));
+        let ended = ended.collect();
+        (work, ended)
     }
 
     /// Ends all recordings, because the server ends.
-    pub(super) fn abort_recordings(&mut self, out: &mut dyn Outside) {
-        for (recording, active) in &mut self.recordings {
-            active.abort(*recording, out);
+    pub(super) fn abort_all(&mut self, turn: &mut Turn<'_>) {
+        for (recording, active) in &mut self.active {
+            active.abort(*recording, turn.out);
         }
     }
 }

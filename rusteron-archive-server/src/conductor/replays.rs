@@ -8,12 +8,13 @@ use rusteron_core::log_buffer::FRAME_ALIGNMENT;
 
 use crate::catalog::{Descriptor, NULL_POSITION};
 use crate::channel::{Channel, ChannelError, ReplayStart};
-use crate::conductor::Conductor;
+use crate::conductor::deletions::Deletions;
 use crate::conductor::effect::{
-    Clock, Effect, Failure, ImageId, Outside, RecordingId, ReplayLimit, ReplayProgress, StartReplay,
+    Effect, Failure, ImageId, Outside, RecordingId, ReplayLimit, ReplayProgress, StartReplay,
 };
-use crate::conductor::recordings::{report, unknown_recording};
+use crate::conductor::recordings::Recordings;
 use crate::conductor::sessions::Requester;
+use crate::conductor::turn::Turn;
 use crate::control::request::Replay;
 use crate::control::responses::Answer;
 use crate::ids::{ReplayId, ReplaySessionId};
@@ -61,10 +62,10 @@ impl Replays {
     /// Ends the replays of a recording, those that have not started, too, and returns their numbers.
     pub(super) fn abort_all_of(
         &mut self,
+        turn: &mut Turn<'_>,
         recording: RecordingId,
-        out: &mut dyn Outside,
     ) -> Vec<ReplayId> {
-        self.abort(|active| active.recording == recording, out);
+        self.stop_all(turn, Some(recording));
         let mut numbers = Vec::new();
         for (&replay, active) in &mut self.by_number {
             if active.recording == recording {
@@ -93,13 +94,175 @@ impl Replays {
         })
     }
 
-    fn abort(&mut self, is_meant: impl Fn(&ActiveReplay) -> bool, out: &mut dyn Outside) {
+    /// Begins a replay. The answer comes when its first segment is open. `response_image` is the
+    /// image on which a request with a token came: the client reads the replay by a response
+    /// channel of that image's publication.
+    pub(super) fn start(
+        &mut self,
+        turn: &mut Turn<'_>,
+        requester: Requester,
+        request: &Replay<'_>,
+        response_image: Option<ImageId>,
+        recordings: &Recordings,
+        deletions: &Deletions,
+    ) -> Result<(), Failure> {
+        let recording = request.recording;
+        let (limit, limit_position) = limit(turn, request, recordings)?;
+        let max = turn.settings.max_concurrent_replays;
+        if self.len() >= max {
+            let text = format!("max concurrent replays reached {max}");
+            return Err(Failure::new(ErrorCode::MaxReplays, text));
+        }
+        let descriptor = turn.recording(recording)?;
+        let position = match request.position {
+            NULL_POSITION => descriptor.start_position,
+            position => {
+                check_position(&descriptor, position)?;
+                position
+            }
+        };
+        let mtu = descriptor.mtu;
+        let file_io_max = file_io_max(request, mtu, turn.settings.file_io_max_length)?;
+        let limit_position = limit_position.filter(|&position| position != NULL_POSITION);
+        let range = Range::new(&descriptor, position, request.length, limit_position)?;
+        let start = ReplayStart {
+            position: range.position,
+            initial_term_id: descriptor.initial_term_id,
+            term_length: descriptor.term_length,
+            mtu,
+        };
+        if range.stop_position > descriptor.stop_position && !descriptor.is_active() {
+            deletions.check_replay(&descriptor)?;
+        }
+        let linger_ns = turn.settings.replay_linger_ns;
+        let refused = |error: ChannelError| {
+            Failure::generic(format!("failed to process replayChannel - {error}"))
+        };
+        let mut channel = Channel::parse(&request.channel).map_err(refused)?;
+        if let Some(image) = response_image {
+            channel.set("response-correlation-id", image);
+        }
+        let channel = channel.replay(start, linger_ns).map_err(refused)?;
+
+        self.last_number += 1;
+        let replay = ReplayId::new(self.last_number);
+        let geometry = descriptor.geometry();
+        let progress = ReplayProgress::new(geometry.base(range.position));
+        let active = ActiveReplay {
+            recording,
+            requester,
+            stream_id: request.stream_id,
+            channel: channel.clone(),
+            progress: Arc::clone(&progress),
+            session_id: None,
+            is_aborted: false,
+        };
+        self.by_number.insert(replay, active);
+        turn.out.order(Effect::StartReplay(StartReplay {
+            replay,
+            geometry,
+            channel,
+            stream_id: request.stream_id,
+            position: range.position,
+            progress,
+            end_position: range.end_position,
+            stop_position: range.stop_position,
+            limit,
+            mtu,
+            file_io_max,
+        }));
+        Ok(())
+    }
+
+    /// The first segment of a replay is open, or it cannot start.
+    pub(super) fn on_started(
+        &mut self,
+        turn: &mut Turn<'_>,
+        replay: ReplayId,
+        outcome: Result<i32, Failure>,
+    ) {
+        match outcome {
+            Ok(publication_session) => {
+                let Some(active) = self.by_number.get_mut(&replay) else { return };
+                let session_id = ReplaySessionId::of(replay, publication_session);
+                active.session_id = Some(session_id);
+                let is_aborted = active.is_aborted;
+                turn.respond(active.requester, &Answer::Ok(session_id.get()));
+                if is_aborted {
+                    turn.out.order(Effect::AbortReplay { replay });
+                }
+            }
+            Err(failure) => self.on_ended(turn, replay, Some(failure)),
+        }
+    }
+
+    /// A replay has ended, perhaps before it started.
+    pub(super) fn on_ended(
+        &mut self,
+        turn: &mut Turn<'_>,
+        replay: ReplayId,
+        failure: Option<Failure>,
+    ) {
+        let Some(active) = self.by_number.remove(&replay) else { return };
+        if let Some(failure) = failure {
+            turn.fail(active.requester, failure);
+        }
+    }
+
+    /// An unknown replay has ended already, which is no error.
+    pub(super) fn stop(&mut self, turn: &mut Turn<'_>, session_id: ReplaySessionId) {
+        self.abort(turn.out, |replay| replay.session_id == Some(session_id));
+    }
+
+    /// Stops the replays of a recording, or all.
+    pub(super) fn stop_all(&mut self, turn: &mut Turn<'_>, recording: Option<RecordingId>) {
+        self.abort(turn.out, |replay| recording.is_none_or(|it| replay.recording == it));
+    }
+
+    fn abort(&mut self, out: &mut dyn Outside, is_meant: impl Fn(&ActiveReplay) -> bool) {
         for (&replay, active) in &mut self.by_number {
             if active.session_id.is_some() && !active.is_aborted && is_meant(active) {
                 active.is_aborted = true;
                 out.order(Effect::AbortReplay { replay });
             }
         }
+    }
+}
+
+/// Returns what bounds a replay beside its end, and the position up to which that allows to read.
+fn limit(
+    turn: &Turn<'_>,
+    request: &Replay<'_>,
+    recordings: &Recordings,
+) -> Result<(ReplayLimit, Option<i64>), Failure> {
+    if let Some(id) = request.limit_counter_id {
+        let counter = turn.out.counter(id).map_err(|reason| {
+            Failure::generic(format!(
+                "unable to create replay limit counter id= {id} because of: {reason}"
+            ))
+        })?;
+        let registration_id = counter.registration_id;
+        return Ok((ReplayLimit::Counter { id, registration_id }, Some(counter.value)));
+    }
+    Ok(match recordings.get(request.recording) {
+        Some(active) => {
+            (ReplayLimit::Recording(Arc::clone(&active.progress)), Some(active.position()))
+        }
+        None => (ReplayLimit::None, None),
+    })
+}
+
+/// Returns the most bytes of one read.
+fn file_io_max(request: &Replay<'_>, mtu: i32, max_read: i32) -> Result<i32, Failure> {
+    match request.file_io_max_length {
+        length if length > 0 && length < mtu => {
+            Err(Failure::generic(format!("fileIoMaxLength={length} < mtuLength={mtu}")))
+        }
+        _ if max_read < mtu => {
+            Err(Failure::generic(format!("replayBufferCapacity={max_read} < mtuLength={mtu}")))
+        }
+        length if length > 0 => Ok(length.min(max_read)),
+        _ => Ok(max_read),
     }
 }
 
@@ -185,173 +348,4 @@ fn check_position(descriptor: &Descriptor, position: i64) -> Result<(), Failure>
         return Err(exceeds_limit(recording, position, stop));
     }
     Ok(())
-}
-
-impl Conductor {
-    /// Begins a replay. The answer comes when its first segment is open. `response_image` is the image on which a request
-    /// with a token came: the client reads the replay by a response channel of that image's publication.
-    pub(super) fn start_replay(
-        &mut self,
-        requester: Requester,
-        request: &Replay<'_>,
-        response_image: Option<ImageId>,
-        out: &mut dyn Outside,
-    ) -> Result<(), Failure> {
-        let recording = request.recording;
-        let (limit, limit_position) = match request.limit_counter_id {
-            Some(id) => {
-                let counter = out.counter(id).map_err(|reason| {
-                    Failure::generic(format!(
-                        "unable to create replay limit counter id= {id} because of: {reason}"
-                    ))
-                })?;
-                let registration_id = counter.registration_id;
-                (ReplayLimit::Counter { id, registration_id }, Some(counter.value))
-            }
-            None => match self.recordings.get(&recording) {
-                Some(active) => {
-                    let position = active.position();
-                    (ReplayLimit::Recording(Arc::clone(&active.progress)), Some(position))
-                }
-                None => (ReplayLimit::None, None),
-            },
-        };
-        let max = self.settings.max_concurrent_replays;
-        if self.replays.len() >= max {
-            let text = format!("max concurrent replays reached {max}");
-            return Err(Failure::new(ErrorCode::MaxReplays, text));
-        }
-        let descriptor = self
-            .catalog
-            .get(recording)
-            .ok_or_else(|| unknown_recording(&self.catalog, recording))?;
-        let position = match request.position {
-            NULL_POSITION => descriptor.start_position,
-            position => {
-                check_position(descriptor, position)?;
-                position
-            }
-        };
-        let (mtu, max_read) = (descriptor.mtu, self.settings.file_io_max_length);
-        let file_io_max = match request.file_io_max_length {
-            length if length > 0 && length < mtu => {
-                let text = format!("fileIoMaxLength={length} < mtuLength={mtu}");
-                return Err(Failure::generic(text));
-            }
-            _ if max_read < mtu => {
-                let text = format!("replayBufferCapacity={max_read} < mtuLength={mtu}");
-                return Err(Failure::generic(text));
-            }
-            length if length > 0 => length.min(max_read),
-            _ => max_read,
-        };
-        let limit_position = limit_position.filter(|&position| position != NULL_POSITION);
-        let range = Range::new(descriptor, position, request.length, limit_position)?;
-        let start = ReplayStart {
-            position: range.position,
-            initial_term_id: descriptor.initial_term_id,
-            term_length: descriptor.term_length,
-            mtu,
-        };
-        if range.stop_position > descriptor.stop_position && !descriptor.is_active() {
-            self.check_replay(descriptor)?;
-        }
-        let linger_ns = self.settings.replay_linger_ns;
-        let refused = |error: ChannelError| {
-            Failure::generic(format!("failed to process replayChannel - {error}"))
-        };
-        let mut channel = Channel::parse(&request.channel).map_err(refused)?;
-        if let Some(image) = response_image {
-            channel.set("response-correlation-id", image);
-        }
-        let channel = channel.replay(start, linger_ns).map_err(refused)?;
-
-        self.replays.last_number += 1;
-        let replay = ReplayId::new(self.replays.last_number);
-        let geometry = descriptor.geometry();
-        let progress = ReplayProgress::new(geometry.base(range.position));
-        let active = ActiveReplay {
-            recording,
-            requester,
-            stream_id: request.stream_id,
-            channel: channel.clone(),
-            progress: Arc::clone(&progress),
-            session_id: None,
-            is_aborted: false,
-        };
-        self.replays.by_number.insert(replay, active);
-        out.order(Effect::StartReplay(StartReplay {
-            replay,
-            geometry,
-            channel,
-            stream_id: request.stream_id,
-            position: range.position,
-            progress,
-            end_position: range.end_position,
-            stop_position: range.stop_position,
-            limit,
-            mtu,
-            file_io_max,
-        }));
-        Ok(())
-    }
-
-    /// The first segment of a replay is open, or it cannot start.
-    pub(crate) fn on_replay_started(
-        &mut self,
-        replay: ReplayId,
-        outcome: Result<i32, Failure>,
-        now: Clock,
-        out: &mut dyn Outside,
-    ) {
-        match outcome {
-            Ok(publication_session) => {
-                let Some(active) = self.replays.by_number.get_mut(&replay) else { return };
-                let session_id = ReplaySessionId::of(replay, publication_session);
-                active.session_id = Some(session_id);
-                let is_aborted = active.is_aborted;
-                self.sessions.respond(active.requester, &Answer::Ok(session_id.get()), now, out);
-                if is_aborted {
-                    out.order(Effect::AbortReplay { replay });
-                }
-            }
-            Err(failure) => self.on_replay_ended(replay, Some(failure), now, out),
-        }
-    }
-
-    /// A replay has ended, perhaps before it started.
-    pub(crate) fn on_replay_ended(
-        &mut self,
-        replay: ReplayId,
-        failure: Option<Failure>,
-        now: Clock,
-        out: &mut dyn Outside,
-    ) {
-        let Some(active) = self.replays.by_number.remove(&replay) else { return };
-        if let Some(failure) = failure {
-            report(&failure, out);
-            self.sessions.respond(active.requester, &Answer::Error(failure), now, out);
-        }
-    }
-
-    /// An unknown replay has ended already, which is no error.
-    pub(super) fn stop_replay(
-        &mut self,
-        session_id: ReplaySessionId,
-        out: &mut dyn Outside,
-    ) -> Answer {
-        self.replays.abort(|replay| replay.session_id == Some(session_id), out);
-        Answer::Ok(0)
-    }
-
-    pub(super) fn stop_all_replays(
-        &mut self,
-        recording: Option<RecordingId>,
-        out: &mut dyn Outside,
-    ) -> Answer {
-        let is_meant =
-            |replay: &ActiveReplay| recording.is_none_or(|recording| replay.recording == recording);
-        self.replays.abort(is_meant, out);
-        Answer::Ok(0)
-    }
 }

@@ -4,57 +4,60 @@
 //! is no file; a crash in between leaves files that belong to no recording.
 
 use std::io;
+use std::ops::RangeBounds;
 
 use rusteron_core::log_buffer::FRAME_ALIGNMENT;
 
 use crate::catalog::Descriptor;
-use crate::conductor::Conductor;
-use crate::conductor::effect::{Clock, Failure, Outside, RecordingId};
-use crate::conductor::recordings::{catalog_failure, unknown_recording};
+use crate::conductor::deletions::{Deletions, SegmentFile};
+use crate::conductor::effect::{Failure, RecordingId};
+use crate::conductor::migration;
+use crate::conductor::recordings::Recordings;
+use crate::conductor::replays::Replays;
 use crate::conductor::sessions::Requester;
+use crate::conductor::turn::Turn;
 use crate::control::responses::Answer;
 use crate::protocol::error_code::ErrorCode;
 use crate::segment::Geometry;
-use crate::segment::cut::{cut, is_at_frame};
+use crate::segment::cut::{cut, is_at_frame, is_empty};
 use crate::segment::frame::FrameFault;
+use crate::segment::geometry::{DELETED_SUFFIX, parse_name};
 use crate::segment::start::{StartFault, find_start};
+use crate::storage::Storage;
 
-impl Conductor {
-    /// Returns a recording whose segments have its name: see [`Catalog::settle`](crate::catalog::Catalog::settle).
-    pub(super) fn settled(&mut self, recording: RecordingId) -> Result<Descriptor, Failure> {
-        self.catalog.settle(&*self.storage, recording).map_err(Failure::generic)?;
-        self.catalog
-            .get(recording)
-            .copied()
-            .ok_or_else(|| unknown_recording(&self.catalog, recording))
-    }
+/// The segments of recordings, of which some are being deleted.
+#[derive(Debug, Default)]
+pub(crate) struct Segments {
+    pub(super) deletions: Deletions,
+}
 
+impl Segments {
     /// Ends a stopped recording at an earlier position. Its replays are stopped.
     pub(super) fn truncate_recording(
         &mut self,
+        turn: &mut Turn<'_>,
         requester: Requester,
         recording: RecordingId,
         position: i64,
-        now: Clock,
-        out: &mut dyn Outside,
+        replays: &mut Replays,
     ) -> Result<Option<Answer>, Failure> {
-        let descriptor = self.settled(recording)?;
+        let descriptor = turn.settled(recording)?;
         check_truncation(&descriptor, position)?;
-        self.check_deletion(recording)?;
+        self.deletions.check_none(recording)?;
         let geometry = descriptor.geometry();
         let Descriptor { start_position: start, stop_position: stop, .. } = descriptor;
         let base = geometry.base(position);
         let is_within_segment = position != start && position != base;
         if is_within_segment && position != stop {
             // Java ends the recording there before it finds out.
-            check_frame(is_at_frame(&*self.storage, &geometry, position), &geometry, position)?;
+            check_frame(is_at_frame(turn.storage, &geometry, position), &geometry, position)?;
         }
         let (first_deleted, mut files) = if position == start {
-            (None, self.segment_files(recording, ..)?)
+            (None, segment_files(turn.storage, recording, ..)?)
         } else {
             let length = i64::from(geometry.segment_length);
             let first = if is_within_segment { base.saturating_add(length) } else { base };
-            (Some(first), self.segments_of(&geometry, first..=stop)?)
+            (Some(first), segments_of(turn.storage, &geometry, first..=stop)?)
         };
         let count = match first_deleted {
             None => files.len() as i64,
@@ -63,110 +66,138 @@ impl Conductor {
         // A crash leaves those that follow the recording's end without a gap.
         files.reverse();
 
-        self.catalog
-            .set_stop_position(recording, position)
-            .map_err(|error| catalog_failure(&error))?;
-        let replays = self.replays.abort_all_of(recording, out);
+        turn.catalog.set_stop_position(recording, position)?;
+        let replays = replays.abort_all_of(turn, recording);
         if is_within_segment && position != stop {
-            let level = self.catalog.sync_level();
-            cut(&*self.storage, &geometry, position, level).map_err(|error| {
+            let level = turn.catalog.sync_level();
+            cut(turn.storage, &geometry, position, level).map_err(|error| {
                 let name = geometry.name(base);
                 Failure::generic(format!("{name} cannot be cut at position {position}: {error}"))
             })?;
         }
-        self.begin_deletion(requester, recording, count, (files, replays), now, out);
+        self.deletions.begin(turn, requester, recording, count, files, replays);
         Ok(None)
     }
 
+    /// Moves all segments of a recording to the start or the end of another one. The answer is
+    /// their number.
+    pub(super) fn migrate(
+        &mut self,
+        turn: &mut Turn<'_>,
+        requester: Requester,
+        source: RecordingId,
+        destination: RecordingId,
+        replays: &Replays,
+    ) -> Result<Option<Answer>, Failure> {
+        let (from, to) = (turn.settled(source)?, turn.settled(destination)?);
+        let migration = migration::of(&from, &to)?;
+        // Java does not ask. A replay would open the source's files by names under which others can
+        // be recorded.
+        if replays.has_recording(source) {
+            let text = format!("cannot migrate recording with active replay {source}");
+            return Err(Failure::new(ErrorCode::ActiveRecording, text));
+        }
+        self.deletions.check_none(source)?;
+        self.deletions.check_none(destination)?;
+        let moved = migration::check_files(turn.storage, &migration, &from, &to)?;
+        // The segment after a full one is empty, and the other recording has its own.
+        let stop = from.stop_position;
+        let mut empty = segments_of(turn.storage, &from.geometry(), stop..=stop)?;
+        empty.retain(|file| is_empty(turn.storage, &file.name).unwrap_or(false));
+        if moved > 0 {
+            turn.catalog.migrate(turn.storage, &migration).map_err(Failure::generic)?;
+        }
+        self.deletions.begin(turn, requester, source, moved, empty, Vec::new());
+        Ok(None)
+    }
     /// Deletes a stopped recording that is not being replayed.
     pub(super) fn purge_recording(
         &mut self,
+        turn: &mut Turn<'_>,
         requester: Requester,
         recording: RecordingId,
-        now: Clock,
-        out: &mut dyn Outside,
+        replays: &Replays,
     ) -> Result<Option<Answer>, Failure> {
-        let descriptor = self.settled(recording)?;
+        let descriptor = turn.settled(recording)?;
         let refused = |text: String| Err(Failure::new(ErrorCode::ActiveRecording, text));
-        if self.replays.has_recording(recording) {
+        if replays.has_recording(recording) {
             return refused(format!("cannot purge recording with active replay {recording}"));
         }
         if descriptor.is_active() {
             return refused(format!("cannot purge active recording {recording}"));
         }
-        self.check_deletion(recording)?;
-        let files = self.segment_files(recording, ..)?;
-        self.catalog.delete(recording).map_err(|error| catalog_failure(&error))?;
+        self.deletions.check_none(recording)?;
+        let files = segment_files(turn.storage, recording, ..)?;
+        turn.catalog.delete(recording)?;
         let count = files.len() as i64;
-        self.begin_deletion(requester, recording, count, (files, Vec::new()), now, out);
+        self.deletions.begin(turn, requester, recording, count, files, Vec::new());
         Ok(None)
     }
 
     /// Moves the start of a recording to that of a later segment. The files before it stay.
-    pub(super) fn detach_segments(
-        &mut self,
+    pub(super) fn detach(
+        turn: &mut Turn<'_>,
         recording: RecordingId,
         start: i64,
+        recordings: &Recordings,
+        replays: &Replays,
     ) -> Result<Option<Answer>, Failure> {
-        self.check_detach(recording, start)?;
-        self.catalog
-            .set_start_position(recording, start)
-            .map_err(|error| catalog_failure(&error))?;
+        check_detach(turn, recording, start, recordings, replays)?;
+        turn.catalog.set_start_position(recording, start)?;
         Ok(Some(Answer::Ok(0)))
     }
 
     /// Moves the start of a recording to that of a later segment, and deletes the files between the two.
-    pub(super) fn purge_segments(
+    pub(super) fn purge(
         &mut self,
+        turn: &mut Turn<'_>,
         requester: Requester,
         recording: RecordingId,
         start: i64,
-        now: Clock,
-        out: &mut dyn Outside,
+        recordings: &Recordings,
+        replays: &Replays,
     ) -> Result<Option<Answer>, Failure> {
-        let descriptor = self.check_detach(recording, start)?;
-        self.check_deletion(recording)?;
+        let descriptor = check_detach(turn, recording, start, recordings, replays)?;
+        self.deletions.check_none(recording)?;
         let (geometry, first) = (descriptor.geometry(), descriptor.geometry().first_base());
-        let files = self.segments_of(&geometry, first..start)?;
-        self.catalog
-            .set_start_position(recording, start)
-            .map_err(|error| catalog_failure(&error))?;
+        let files = segments_of(turn.storage, &geometry, first..start)?;
+        turn.catalog.set_start_position(recording, start)?;
         let count = segments_between(&geometry, first, start);
-        self.begin_deletion(requester, recording, count, (files, Vec::new()), now, out);
+        self.deletions.begin(turn, requester, recording, count, files, Vec::new());
         Ok(None)
     }
 
     /// Deletes the files before the start of a recording.
-    pub(super) fn delete_detached_segments(
+    pub(super) fn delete_detached(
         &mut self,
+        turn: &mut Turn<'_>,
         requester: Requester,
         recording: RecordingId,
-        now: Clock,
-        out: &mut dyn Outside,
     ) -> Result<Option<Answer>, Failure> {
-        let geometry = self.settled(recording)?.geometry();
-        self.check_deletion(recording)?;
+        let geometry = turn.settled(recording)?.geometry();
+        self.deletions.check_none(recording)?;
         let first = geometry.first_base();
-        let files = self.segments_of(&geometry, ..first)?;
+        let files = segments_of(turn.storage, &geometry, ..first)?;
         let count = files.first().map_or(0, |file| segments_between(&geometry, file.base, first));
-        self.begin_deletion(requester, recording, count, (files, Vec::new()), now, out);
+        self.deletions.begin(turn, requester, recording, count, files, Vec::new());
         Ok(None)
     }
 
     /// Moves the start of a recording back, over the files that directly precede it.
-    pub(super) fn attach_segments(
-        &mut self,
+    pub(super) fn attach(
+        &self,
+        turn: &mut Turn<'_>,
         recording: RecordingId,
     ) -> Result<Option<Answer>, Failure> {
-        let descriptor = self.settled(recording)?;
+        let descriptor = turn.settled(recording)?;
         // Or the start would be where files are about to be deleted. Java does not ask.
-        self.check_deletion(recording)?;
+        self.deletions.check_none(recording)?;
         let geometry = descriptor.geometry();
         let length = i64::from(geometry.segment_length);
         let (mut start, mut count, mut failure) = (descriptor.start_position, 0, None);
         while start >= length && failure.is_none() {
             let base = start - length;
-            match find_start(&*self.storage, &geometry, base) {
+            match find_start(turn.storage, &geometry, base) {
                 Ok(Some(found)) => {
                     count += 1;
                     start = found;
@@ -176,46 +207,77 @@ impl Conductor {
                 }
                 Ok(None) => break,
                 Err(fault) => {
-                    let path = self.storage.path(&geometry.name(base));
+                    let path = turn.storage.path(&geometry.name(base));
                     failure = Some(attach_failure(&geometry, base, &path, fault));
                 }
             }
         }
         if count > 0 {
             // Those before the wrong one are attached, as in Java.
-            self.catalog
-                .set_start_position(recording, start)
-                .map_err(|error| catalog_failure(&error))?;
+            turn.catalog.set_start_position(recording, start)?;
         }
         failure.map_or(Ok(Some(Answer::Ok(count))), Err)
     }
+}
 
-    fn check_detach(&mut self, recording: RecordingId, start: i64) -> Result<Descriptor, Failure> {
-        let descriptor = self.settled(recording)?;
-        let geometry = descriptor.geometry();
-        if start != geometry.base(start) {
-            return Err(Failure::generic(format!(
-                "invalid segment start: newStartPosition={start}"
-            )));
-        }
-        let invalid = |text: String| Err(Failure::generic(format!("invalid detach: {text}")));
-        let lower_bound = geometry.first_base() + i64::from(geometry.segment_length);
-        if start < lower_bound {
-            return invalid(format!("newStartPosition={start} lowerBound={lower_bound}"));
-        }
-        let end = match descriptor.is_active() {
-            // The end of an active recording is its position now.
-            true => self.recording_position(recording).max(descriptor.start_position),
-            false => descriptor.stop_position,
-        };
-        let upper_bound = geometry.base(end);
-        if start > upper_bound {
-            return invalid(format!("in use, newStartPosition={start} upperBound={upper_bound}"));
-        }
-        match self.replays.first_before(recording, start) {
-            Some(replay) => invalid(format!("replay in progress - {replay}")),
-            None => Ok(descriptor),
-        }
+/// Returns the segment files of a recording with bases in a range, in ascending order.
+fn segment_files(
+    storage: &dyn Storage,
+    recording: RecordingId,
+    bases: impl RangeBounds<i64>,
+) -> Result<Vec<SegmentFile>, Failure> {
+    let names = storage.names().map_err(|error| {
+        Failure::generic(format!("cannot list the segments of recording {recording}: {error}"))
+    })?;
+    let segment = |name: String| {
+        let (id, base) = parse_name(name.strip_suffix(DELETED_SUFFIX).unwrap_or(&name))?;
+        (id == recording && bases.contains(&base)).then_some(SegmentFile { base, name })
+    };
+    let mut files: Vec<_> = names.into_iter().filter_map(segment).collect();
+    files.sort();
+    Ok(files)
+}
+
+/// Returns the segment files that begin where segments of the recording can.
+fn segments_of(
+    storage: &dyn Storage,
+    geometry: &Geometry,
+    bases: impl RangeBounds<i64>,
+) -> Result<Vec<SegmentFile>, Failure> {
+    let mut files = segment_files(storage, geometry.recording_id, bases)?;
+    files.retain(|file| geometry.base(file.base) == file.base);
+    Ok(files)
+}
+
+fn check_detach(
+    turn: &mut Turn<'_>,
+    recording: RecordingId,
+    start: i64,
+    recordings: &Recordings,
+    replays: &Replays,
+) -> Result<Descriptor, Failure> {
+    let descriptor = turn.settled(recording)?;
+    let geometry = descriptor.geometry();
+    if start != geometry.base(start) {
+        return Err(Failure::generic(format!("invalid segment start: newStartPosition={start}")));
+    }
+    let invalid = |text: String| Err(Failure::generic(format!("invalid detach: {text}")));
+    let lower_bound = geometry.first_base() + i64::from(geometry.segment_length);
+    if start < lower_bound {
+        return invalid(format!("newStartPosition={start} lowerBound={lower_bound}"));
+    }
+    let end = match descriptor.is_active() {
+        // The end of an active recording is its position now.
+        true => recordings.position(recording).max(descriptor.start_position),
+        false => descriptor.stop_position,
+    };
+    let upper_bound = geometry.base(end);
+    if start > upper_bound {
+        return invalid(format!("in use, newStartPosition={start} upperBound={upper_bound}"));
+    }
+    match replays.first_before(recording, start) {
+        Some(replay) => invalid(format!("replay in progress - {replay}")),
+        None => Ok(descriptor),
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::conductor::effect::{Clock, ImageId, Outside, SessionId};
-use crate::control::responses::{Answer, SignalEvent};
+use crate::conductor::effect::{Clock, ImageId, SessionId};
 use crate::control::session::{Connect, ControlSession, End, SessionSettings};
 use crate::control::strangers::{Admission, Strangers};
 use crate::ids::CorrelationId;
@@ -77,6 +76,15 @@ impl Sessions {
         self.by_id.get_mut(&id)
     }
 
+    /// Returns a session, if its requests come on this image.
+    pub(crate) fn get_on_image(
+        &mut self,
+        id: SessionId,
+        image: ImageId,
+    ) -> Option<&mut ControlSession> {
+        self.get_mut(id).filter(|session| session.request_image() == image)
+    }
+
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut ControlSession> {
         self.by_id.values_mut()
     }
@@ -90,29 +98,5 @@ impl Sessions {
         let is_over = |(_, session): &(_, &ControlSession)| session.is_over();
         let ended: Vec<_> = self.by_id.iter().filter(is_over).map(|(id, _)| *id).collect();
         ended.into_iter().filter_map(|id| self.by_id.remove_entry(&id)).collect()
-    }
-
-    pub(crate) fn respond(
-        &mut self,
-        to: Requester,
-        answer: &Answer,
-        now: Clock,
-        out: &mut dyn Outside,
-    ) {
-        if let Some(session) = self.get_mut(to.session) {
-            session.send(answer.encode(to.session, to.correlation_id), now, out);
-        }
-    }
-
-    pub(crate) fn signal(
-        &mut self,
-        to: Requester,
-        event: &SignalEvent,
-        now: Clock,
-        out: &mut dyn Outside,
-    ) {
-        if let Some(session) = self.get_mut(to.session) {
-            session.send(event.encode(to.session, to.correlation_id), now, out);
-        }
     }
 }

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use rusteron_core::sbe::MessageHeader;
 
+use crate::channel::Channel;
 use crate::ids::{
     CorrelationId, NULL_ID, RecordingId, RegistrationId, ReplaySessionId, ReplicationId, SessionId,
     SourceRecordingId,
@@ -15,15 +16,7 @@ use crate::protocol::messages::{Message, SCHEMA_ID};
 /// A message of a client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Request<'a> {
-    Connect {
-        correlation_id: CorrelationId,
-        response_stream_id: i32,
-        /// The client's version of the protocol.
-        version: i32,
-        response_channel: Cow<'a, str>,
-        credentials: &'a [u8],
-        client_info: Cow<'a, str>,
-    },
+    Connect(ConnectRequest<'a>),
     ChallengeResponse {
         session: SessionId,
         correlation_id: CorrelationId,
@@ -35,6 +28,18 @@ pub(crate) enum Request<'a> {
     Command(SessionRequest<'a>),
     /// Not for an archive, or of a later version of the protocol.
     Unknown,
+}
+
+/// A request for a session.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ConnectRequest<'a> {
+    pub(crate) correlation_id: CorrelationId,
+    pub(crate) response_stream_id: i32,
+    /// The client's version of the protocol.
+    pub(crate) version: i32,
+    pub(crate) response_channel: Cow<'a, str>,
+    pub(crate) credentials: &'a [u8],
+    pub(crate) client_info: Cow<'a, str>,
 }
 
 /// A request of a session.
@@ -135,6 +140,14 @@ pub(crate) struct Replay<'a> {
     /// −1 for none.
     pub(crate) token: i64,
     pub(crate) channel: Cow<'a, str>,
+}
+
+impl Replay<'_> {
+    /// Whether a token stands for the session, because the client reads the replay by a response
+    /// channel, whose requests come on an image of its own.
+    pub(crate) fn is_by_token(&self) -> bool {
+        self.token != -1 && Channel::parse(&self.channel).is_ok_and(|it| it.is_response())
+    }
 }
 
 /// A recording of another archive, the source, to copy. An empty text stands for none, as −1 does.
@@ -268,14 +281,14 @@ pub(crate) fn decode(message: &[u8]) -> Result<Request<'_>, String> {
     }
 
     Ok(match message {
-        Message::AuthConnectRequest(m) => Request::Connect {
+        Message::AuthConnectRequest(m) => Request::Connect(ConnectRequest {
             correlation_id: CorrelationId::new(m.correlation_id),
             response_stream_id: m.response_stream_id,
             version: m.version,
             response_channel: text(m.response_channel),
             credentials: m.encoded_credentials,
             client_info: text(m.client_info),
-        },
+        }),
         Message::ChallengeResponse(m) => Request::ChallengeResponse {
             session: SessionId::new(m.control_session_id),
             correlation_id: CorrelationId::new(m.correlation_id),

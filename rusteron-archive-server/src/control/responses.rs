@@ -1,5 +1,7 @@
 //! Messages to a client.
 
+use crate::catalog::CatalogError;
+use crate::channel::ChannelError;
 use crate::ids::{CorrelationId, NULL_ID, RecordingId, RegistrationId, SessionId};
 use crate::protocol::PROTOCOL_VERSION;
 use crate::protocol::error_code::ErrorCode;
@@ -49,6 +51,21 @@ impl Failure {
     /// A mistake of the client without a code of its own.
     pub(crate) fn mistake(text: impl Into<String>) -> Self {
         Self { is_mistake: true, ..Self::generic(text) }
+    }
+}
+
+impl From<CatalogError> for Failure {
+    fn from(error: CatalogError) -> Self {
+        let is_full = error.is_storage_full();
+        let code = if is_full { ErrorCode::StorageSpace } else { ErrorCode::Generic };
+        Self::new(code, error.to_string())
+    }
+}
+
+/// A channel that cannot be used is the client's mistake.
+impl From<ChannelError> for Failure {
+    fn from(error: ChannelError) -> Self {
+        Self::mistake(error.to_string())
     }
 }
 

@@ -9,10 +9,12 @@ use rusteron_core::agent::{Agent, AgentError, AgentRunner};
 
 use crate::conductor::Conductor;
 use crate::conductor::effect::{Clock, Outside};
+use crate::conductor::event::Event;
 use crate::mark_file::MarkFile;
-use crate::network::{Event, Network, Requests};
+use crate::network::{Network, Requests};
 use crate::recorder::Recorder;
 use crate::replayer::Replayer;
+use crate::worker_event::Returned;
 
 /// The time between two signs of life in the mark file.
 const MARK_FILE_INTERVAL_NS: i64 = 1_000_000_000;
@@ -38,6 +40,8 @@ pub(crate) struct ConductorAgent {
     workers: Workers,
     network: Network,
     events: Vec<Event>,
+    /// What workers have given back, until the conductor is told why.
+    returned: Vec<Returned>,
     start: Instant,
     /// The time of the client's last turn, in milliseconds since 1970.
     last_client_turn_ms: i64,
@@ -60,6 +64,7 @@ impl ConductorAgent {
             workers,
             network,
             events: Vec::new(),
+            returned: Vec::new(),
             start: Instant::now(),
             last_client_turn_ms: 0,
             mark_file_due_ns: 0,
@@ -92,8 +97,9 @@ impl ConductorAgent {
         let events = mem::take(&mut self.events);
         let count = events.len();
         for event in events {
-            event.tell(&mut self.conductor, now, &mut self.network);
+            self.conductor.on_event(event, now, &mut self.network);
         }
+        self.returned.clear();
         count
     }
 
@@ -131,7 +137,7 @@ impl Agent for ConductorAgent {
         let now = self.clock();
         let mut work = self.work_client(now)?;
         self.tick_mark_file(now);
-        self.network.poll(&mut self.events);
+        self.network.poll(&mut self.events, &mut self.returned);
         work += self.tell(now);
         work += self.poll_requests(now)?;
         work += self.conductor.on_tick(now, &mut self.network);
@@ -145,14 +151,9 @@ impl Agent for ConductorAgent {
         self.conductor.begin_close(now, &mut self.network);
         let closed = self.workers.close();
         self.network.cancel(&mut self.events);
-        self.network.poll_workers(&mut self.events);
+        self.network.poll_workers(&mut self.events, &mut self.returned);
         self.tell(now);
-        self.conductor.finish_deletions(now, &mut self.network);
-        if !self.conductor.has_ended_recordings() {
-            // The next start finds it in the frames.
-            self.network.report("a recording has no stop position in the catalog");
-        }
-        self.conductor.close_sessions(&mut self.network);
+        self.conductor.finish_close(now, &mut self.network);
         closed
     }
 

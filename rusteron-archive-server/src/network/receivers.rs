@@ -9,7 +9,7 @@ use rusteron_client::{
 use rusteron_core::cnc::i32_at;
 
 use crate::conductor::effect::RegistrationId;
-use crate::network::Event;
+use crate::conductor::event::Event;
 use crate::network::adding::refusal;
 
 /// The type of the counters that name the sockets of a channel. The key has the id of the channel's status, then the length of

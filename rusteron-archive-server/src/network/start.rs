@@ -89,13 +89,12 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
     };
 
     let (recorder, recorder_commands) = mpsc::channel();
-    let (recorder_sender, recorder_events) = mpsc::channel();
     let (replayer, replayer_commands) = mpsc::channel();
-    let (replayer_sender, replayer_events) = mpsc::channel();
-    let queues = WorkerQueues { recorder, recorder_events, replayer, replayer_events };
+    let (worker_events, events) = mpsc::channel();
+    let queues = WorkerQueues { recorder, replayer, events };
     let recorder = Recorder::new(
         recorder_commands,
-        recorder_sender,
+        worker_events.clone(),
         settings.file_io_max_length(),
         BlockWriter::new(
             Arc::clone(&storage),
@@ -106,7 +105,7 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
     );
     let replayer = Replayer::new(
         replayer_commands,
-        replayer_sender,
+        worker_events,
         aeron.clone(),
         settings.connect_timeout(),
         BlockReader::new(Arc::clone(&storage), settings.replay_checksum()),

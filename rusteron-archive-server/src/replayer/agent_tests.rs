@@ -13,12 +13,14 @@ use rusteron_test_support::{Random, await_some, await_that, connect, launch};
 use crate::conductor::effect::{
     Progress, ReplayLimit, ReplayProgress, StartRecording, StartReplay,
 };
+use crate::conductor::event::Event;
 use crate::ids::{RecordingId, ReplayId};
-use crate::recorder::{BlockWriter, IoCounters, Recorder, RecorderCommand, RecorderEvent};
-use crate::replayer::{BlockReader, Replayer, ReplayerCommand, ReplayerEvent};
+use crate::recorder::{BlockWriter, IoCounters, Recorder, RecorderCommand};
+use crate::replayer::{BlockReader, Replayer, ReplayerCommand};
 use crate::segment::Geometry;
 use crate::storage::faulty::FaultyStorage;
 use crate::storage::{Storage, SyncLevel};
+use crate::worker_event::{Returned, WorkerEvent};
 
 const CHANNEL: &str = "aeron:ipc?term-length=64k";
 const RECORDED_STREAM: i32 = 1001;
@@ -33,10 +35,10 @@ struct Archive {
     storage: FaultyStorage,
     recorder: Recorder,
     to_recorder: Sender<RecorderCommand>,
-    from_recorder: Receiver<RecorderEvent>,
+    from_recorder: Receiver<WorkerEvent>,
     replayer: Replayer,
     to_replayer: Sender<ReplayerCommand>,
-    from_replayer: Receiver<ReplayerEvent>,
+    from_replayer: Receiver<WorkerEvent>,
     aeron: Aeron,
     _driver: MediaDriver,
 }
@@ -197,18 +199,24 @@ fn live_stream_is_recorded_and_followed() {
         events.len() == 2
     });
     let session_id = match &events[0] {
-        ReplayerEvent::Started { replay: REPLAY, session_id } => *session_id,
+        WorkerEvent { event: Some(Event::ReplayStarted(REPLAY, Ok(id))), returned: None } => *id,
         other => panic!("{other:?}"),
     };
     match &events[1] {
-        ReplayerEvent::Ended { replay: REPLAY, has_started: true, failure: None, publication } => {
+        WorkerEvent {
+            event: Some(Event::ReplayEnded(REPLAY, None)),
+            returned: Some(Returned::Publication(publication)),
+        } => {
             assert_eq!(publication.session_id(), session_id);
             assert_eq!(publication.position().unwrap(), end);
         }
         other => panic!("{other:?}"),
     }
     match archive.from_recorder.try_recv().unwrap() {
-        RecorderEvent::Stopped { recording: RECORDING, position, failure: None, counter } => {
+        WorkerEvent {
+            event: Some(Event::RecordingStopped(RECORDING, position, None)),
+            returned: Some(Returned::Counter(counter)),
+        } => {
             assert_eq!((position, counter.get()), (end, end));
         }
         other => panic!("{other:?}"),
@@ -219,7 +227,7 @@ fn live_stream_is_recorded_and_followed() {
     archive.to_recorder.send(command).unwrap();
     archive.turn();
     match archive.from_recorder.try_recv().unwrap() {
-        RecorderEvent::Subscription(subscription) => {
+        WorkerEvent { event: None, returned: Some(Returned::Subscription(subscription)) } => {
             assert_eq!(subscription.registration_id(), subscription_id);
         }
         other => panic!("{other:?}"),
@@ -249,7 +257,7 @@ fn aborts_and_returns_report_what_ended() {
     archive.to_replayer.send(ReplayerCommand::AbortReplay(REPLAY)).unwrap();
     archive.turn();
     let event = archive.from_replayer.try_recv().unwrap();
-    assert!(matches!(event, ReplayerEvent::Ended { has_started: true, failure: None, .. }));
+    assert!(matches!(event.event, Some(Event::ReplayEnded(REPLAY, None))));
     assert!(archive.from_replayer.try_recv().is_err());
 
     // Its recordings end before the subscription comes back.
@@ -266,8 +274,8 @@ fn aborts_and_returns_report_what_ended() {
         matches!(
             events[..],
             [
-                RecorderEvent::Stopped { recording: RECORDING, position: 64, failure: None, .. },
-                RecorderEvent::Subscription(_),
+                WorkerEvent { event: Some(Event::RecordingStopped(RECORDING, 64, None)), .. },
+                WorkerEvent { event: None, returned: Some(Returned::Subscription(_)) },
             ]
         ),
         "{events:?}"
@@ -289,15 +297,24 @@ fn closing_agents_give_everything_back() {
     assert!(
         matches!(
             events[..],
-            [RecorderEvent::Stopped { position: 0, .. }, RecorderEvent::Subscription(_)]
+            [
+                WorkerEvent { event: Some(Event::RecordingStopped(RECORDING, 0, None)), .. },
+                WorkerEvent { event: None, returned: Some(Returned::Subscription(_)) },
+            ]
         ),
         "{events:?}"
     );
     assert!(progress.has_ended.load(Ordering::Acquire));
     let events: Vec<_> = archive.from_replayer.try_iter().collect();
-    let is_expected =
-        matches!(events[..], [ReplayerEvent::Ended { has_started: false, failure: None, .. }]);
-    assert!(is_expected, "{events:?}");
+    match &events[..] {
+        [
+            WorkerEvent {
+                event: Some(Event::ReplayStarted(REPLAY, Err(failure))),
+                returned: Some(Returned::Publication(_)),
+            },
+        ] => assert_eq!(failure.text, "replay ended before it started"),
+        other => panic!("{other:?}"),
+    }
     assert!(archive.storage.names().unwrap().is_empty());
 }
 
@@ -313,8 +330,8 @@ fn replay_without_segment_or_subscriber_fails_in_time() {
         archive.replayer.do_work().unwrap();
         archive.from_replayer.try_recv().ok()
     });
-    match event {
-        ReplayerEvent::Ended { has_started: false, failure: Some(failure), .. } => {
+    match event.event {
+        Some(Event::ReplayStarted(REPLAY, Err(failure))) => {
             assert!(failure.text.starts_with("recording segment file not created, "));
         }
         other => panic!("{other:?}"),

@@ -4,12 +4,13 @@ use std::io::ErrorKind;
 
 use super::harness::{FIRST_SESSION, Harness, image, request};
 use crate::conductor::effect::ImageDetails;
+use crate::conductor::event::Event;
 use crate::protocol::messages::{ExtendRecordingRequest, ReplayRequest};
 
 const IPC: &str = "aeron:ipc";
 
 fn stop_position(harness: &Harness, recording: i64) -> i64 {
-    harness.conductor.catalog.get(recording.into()).expect("a recording").stop_position
+    harness.conductor.shared.catalog.get(recording.into()).expect("a recording").stop_position
 }
 
 #[test]
@@ -97,8 +98,7 @@ fn each_answer_survives_back_pressure() {
         harness.stop(0, 640);
         let fields = [4, 0, -1, -1, 30, -1, -1];
         harness.send(request(ReplayRequest::TEMPLATE_ID, &fields, &[IPC]));
-        let Harness { conductor, out, now, .. } = &mut *harness;
-        conductor.on_replay_started(1.into(), Ok(2), *now, out);
+        harness.tell(Event::ReplayStarted(1.into(), Ok(2)));
         harness.tick();
         harness.tick();
         harness.sent()
@@ -132,7 +132,7 @@ fn random_bytes_are_survived() {
         harness.send([header, message].concat());
         harness.tick();
         harness.clear();
-        if harness.conductor.sessions.get_mut(FIRST_SESSION.into()).is_none() {
+        if harness.conductor.shared.sessions.get_mut(FIRST_SESSION.into()).is_none() {
             harness = Harness::connected();
         }
     }

@@ -12,6 +12,7 @@ use crate::conductor::effect::{
     Clock, CounterView, Effect, ImageDetails, Outside, Progress, RequestStream, Responder, Sending,
     SessionId, SourceLink, StartRecording,
 };
+use crate::conductor::event::Event;
 use crate::conductor::{Conductor, ConductorSettings, ReplicationSettings};
 use crate::control::authentication::{AcceptAll, AllowAll, Authenticator, Authorisation};
 use crate::control::session::SessionSettings;
@@ -412,7 +413,7 @@ impl Harness {
 
     pub(super) fn publish_responses(&mut self, session: i64, outcome: Result<(), &str>) {
         let outcome = outcome.map_err(str::to_owned);
-        self.conductor.on_response_publication(session.into(), outcome, self.now);
+        self.tell(Event::ResponsePublication(session.into(), outcome));
     }
 
     pub(super) fn send(&mut self, message: Vec<u8>) {
@@ -426,6 +427,10 @@ impl Harness {
     /// Returns whether the message was accepted.
     pub(super) fn offer_on(&mut self, image: i64, source: &str, message: &[u8]) -> bool {
         self.conductor.on_request(image.into(), source, message, self.now, &mut self.out)
+    }
+
+    pub(super) fn tell(&mut self, event: Event) {
+        self.conductor.on_event(event, self.now, &mut self.out);
     }
 
     pub(super) fn tick(&mut self) -> usize {
@@ -478,12 +483,7 @@ impl Harness {
         self.next_subscription += 1;
         self.last_ticket += 1;
         let (ticket, id) = (self.last_ticket, self.next_subscription);
-        self.conductor.on_recording_subscription(
-            ticket.into(),
-            Ok(id.into()),
-            self.now,
-            &mut self.out,
-        );
+        self.tell(Event::RecordingSubscription(ticket.into(), Ok(id.into())));
         id
     }
 
@@ -491,16 +491,16 @@ impl Harness {
     pub(super) fn refuse_subscription(&mut self, reason: &str) {
         self.last_ticket += 1;
         let (ticket, reason) = (self.last_ticket, Err(reason.to_owned()));
-        self.conductor.on_recording_subscription(ticket.into(), reason, self.now, &mut self.out);
+        self.tell(Event::RecordingSubscription(ticket.into(), reason));
     }
 
     pub(super) fn add_image(&mut self, subscription: i64, image: &ImageDetails) {
-        self.conductor.on_recording_image(subscription.into(), image, self.now, &mut self.out);
+        self.tell(Event::RecordingImage(subscription.into(), image.clone()));
     }
 
     /// The counter of a recording is there.
     pub(super) fn begin(&mut self, recording: i64) {
-        self.conductor.on_recording_started(recording.into(), Ok(()), self.now, &mut self.out);
+        self.tell(Event::RecordingStarted(recording.into(), Ok(())));
     }
 
     /// Records up to a position.
@@ -510,20 +510,14 @@ impl Harness {
 
     /// Tells whether all recordings, replays and replications have ended.
     pub(super) fn is_idle(&self) -> bool {
-        self.conductor.recordings.is_empty()
-            && self.conductor.replays.len() == 0
-            && self.conductor.replications.len() == 0
+        self.conductor.parts.recordings.is_empty()
+            && self.conductor.parts.replays.len() == 0
+            && self.conductor.parts.replications.len() == 0
     }
 
     /// A recording has ended without a failure.
     pub(super) fn stop(&mut self, recording: i64, position: i64) {
-        self.conductor.on_recording_stopped(
-            recording.into(),
-            position,
-            None,
-            self.now,
-            &mut self.out,
-        );
+        self.tell(Event::RecordingStopped(recording.into(), position, None));
     }
 
     /// Adds a recording from 0 to a position that has ended, and nothing else.

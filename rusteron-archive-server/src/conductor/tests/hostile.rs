@@ -1,6 +1,7 @@
 //! A hostile client, and images and outcomes as they come, while another client is served.
 
 use crate::conductor::effect::{Failure, Sending};
+use crate::conductor::event::Event;
 use crate::conductor::tests::harness::{
     FIRST_SESSION, Harness, IMAGE, TERM_LENGTH, connect_request, image,
 };
@@ -118,7 +119,7 @@ pub(crate) fn run(bytes: &[u8]) {
         is_served(&mut harness, correlation_id);
     }
     harness.conductor.begin_close(harness.now, &mut harness.out);
-    harness.conductor.close_sessions(&mut harness.out);
+    harness.conductor.finish_close(harness.now, &mut harness.out);
 }
 
 fn step(harness: &mut Harness, input: &mut Input<'_>) {
@@ -155,28 +156,15 @@ fn step(harness: &mut Harness, input: &mut Input<'_>) {
             if let Some(progress) = harness.out.progress.get(&recording) {
                 let position = progress.position.load(std::sync::atomic::Ordering::Acquire);
                 let failure = (input.byte() % 4 == 0).then(|| Failure::generic("a failure"));
-                let (now, out) = (harness.now, &mut harness.out);
-                harness.conductor.on_recording_stopped(
-                    recording.into(),
-                    position,
-                    failure,
-                    now,
-                    out,
-                );
+                harness.tell(Event::RecordingStopped(recording.into(), position, failure));
             }
         }
         15 => {
-            let (replay, now) = (i64::from(input.byte() % 8), harness.now);
-            let (conductor, out) = (&mut harness.conductor, &mut harness.out);
+            let replay = i64::from(input.byte() % 8);
             match input.byte() % 3 {
-                0 => conductor.on_replay_started(replay.into(), Ok(-3), now, out),
-                1 => conductor.on_replay_started(
-                    replay.into(),
-                    Err(Failure::generic("no")),
-                    now,
-                    out,
-                ),
-                _ => conductor.on_replay_ended(replay.into(), None, now, out),
+                0 => harness.tell(Event::ReplayStarted(replay.into(), Ok(-3))),
+                1 => harness.tell(Event::ReplayStarted(replay.into(), Err(Failure::generic("no")))),
+                _ => harness.tell(Event::ReplayEnded(replay.into(), None)),
             }
         }
         16 => drop(harness.tick_after(input.choose(&[0, 1, 200, 1000, 6000]))),
@@ -197,7 +185,7 @@ fn step(harness: &mut Harness, input: &mut Input<'_>) {
         19 | 20 => source_event(harness, input),
         _ => {
             let image = input.choose(&IMAGES);
-            harness.conductor.on_request_image_unavailable(image.into());
+            harness.tell(Event::RequestImageUnavailable(image.into()));
         }
     }
     harness.tick();
@@ -207,12 +195,15 @@ fn step(harness: &mut Harness, input: &mut Input<'_>) {
 fn source_event(harness: &mut Harness, input: &mut Input<'_>) {
     // Replications and sessions take their ids from the same numbers.
     let replication = FIRST_SESSION + 2 + i64::from(input.byte() % 4);
-    let (conductor, out) = (&mut harness.conductor, &mut harness.out);
     match input.byte() % 8 {
-        0 => conductor.on_source_added(replication.into(), "aeron:udp?endpoint=copy:1".to_owned()),
+        0 => harness
+            .tell(Event::SourceAdded(replication.into(), "aeron:udp?endpoint=copy:1".to_owned())),
         1 => {
             let length = input.byte();
-            conductor.on_source_message(replication.into(), input.bytes(length.into()));
+            harness.tell(Event::SourceMessage(
+                replication.into(),
+                input.bytes(length.into()).to_vec(),
+            ));
         }
         2..5 => {
             let template_id = input.choose(&[1, 1, 22, 22, 24, 59, 106, 58]);
@@ -221,25 +212,26 @@ fn source_event(harness: &mut Harness, input: &mut Input<'_>) {
             let fields: Vec<_> = layout.fields.iter().map(|_| input.number()).collect();
             let texts: Vec<_> = layout.data.iter().map(|_| input.choose(&TEXTS)).collect();
             if let Some(message) = encode_values(template_id, &fields, &texts) {
-                conductor.on_source_message(replication.into(), &message);
+                harness.tell(Event::SourceMessage(replication.into(), message));
             }
         }
         5 => {
             let count = usize::from(input.byte() % 3);
-            conductor.on_transports(i64::from(input.byte() % 4).into(), count);
+            harness.tell(Event::Transports(i64::from(input.byte() % 4).into(), count));
         }
         6 => {
             let subscription = 1001 + i64::from(input.byte() % 8);
-            conductor.on_destination_failed(subscription.into(), "no destination".to_owned(), out);
+            harness
+                .tell(Event::DestinationFailed(subscription.into(), "no destination".to_owned()));
         }
         _ => match input.byte() % 4 {
-            0 => conductor.on_source_failed(replication.into(), "no stream"),
-            1 => out.is_source_connected = input.byte() % 2 == 0,
-            2 => out.local_address = (input.byte() % 2 == 0).then(|| "nonsense".to_owned()),
-            _ => out.source_sending = input.choose(&[Sending::Sent, Sending::NotConnected]),
+            0 => harness.tell(Event::SourceFailed(replication.into(), "no stream".to_owned())),
+            1 => harness.out.is_source_connected = input.byte() % 2 == 0,
+            2 => harness.out.local_address = (input.byte() % 2 == 0).then(|| "nonsense".to_owned()),
+            _ => harness.out.source_sending = input.choose(&[Sending::Sent, Sending::NotConnected]),
         },
     }
-    out.requests.clear();
+    harness.out.requests.clear();
 }
 
 /// Asks as the first client, and checks that there is an answer, and that nothing grows.

@@ -10,6 +10,7 @@ use rusteron_core::log_buffer::{
 
 use crate::catalog::Catalog;
 use crate::conductor::effect::{ImageDetails, Sending};
+use crate::conductor::event::Event;
 use crate::conductor::tests::harness::{
     FIRST_SESSION, Harness, IMAGE, MESSAGE_TIMEOUT_MS, TERM_LENGTH, image,
 };
@@ -85,7 +86,12 @@ pub(crate) fn run(bytes: &[u8]) -> Vec<String> {
         // Existing: with frames, or empty.
         recording = harness.add_stopped("aeron:ipc", 1024);
         if kind == 5 {
-            harness.conductor.catalog.set_start_position(recording.into(), start).expect("an edit");
+            harness
+                .conductor
+                .shared
+                .catalog
+                .set_start_position(recording.into(), start)
+                .expect("an edit");
         } else {
             peer.join_position = 1024;
         }
@@ -135,7 +141,7 @@ impl Hostile<'_> {
         for request in mem::take(&mut self.harness.out.requests) {
             let reply = self.peer.reply(&request);
             for message in reply.map_or_else(Vec::new, |reply| self.distort(reply)) {
-                self.harness.conductor.on_source_message(ID.into(), &message);
+                self.harness.tell(Event::SourceMessage(ID.into(), message));
             }
         }
         self.record();
@@ -149,7 +155,7 @@ impl Hostile<'_> {
 
     /// Lets something happen that the source was not asked for.
     fn event(&mut self) {
-        let Harness { conductor, out, .. } = &mut self.harness;
+        let out = &mut self.harness.out;
         match self.input.byte() {
             1 => out.is_source_connected = self.input.byte() % 2 == 0,
             2 => {
@@ -160,15 +166,19 @@ impl Hostile<'_> {
                 let outcomes = [Sending::Sent, Sending::BackPressured, Sending::NotConnected];
                 out.source_sending = self.input.choose(&outcomes);
             }
-            4 => conductor.on_source_failed(ID.into(), "no stream"),
-            5 => conductor.on_source_added(ID.into(), "aeron:udp?endpoint=copy:1".to_owned()),
-            6 => conductor.on_destination_failed(1001.into(), "no destination".to_owned(), out),
-            7 => conductor.on_transports(0.into(), usize::from(self.input.byte() % 3)),
+            4 => self.harness.tell(Event::SourceFailed(ID.into(), "no stream".to_owned())),
+            5 => self
+                .harness
+                .tell(Event::SourceAdded(ID.into(), "aeron:udp?endpoint=copy:1".to_owned())),
+            6 => self
+                .harness
+                .tell(Event::DestinationFailed(1001.into(), "no destination".to_owned())),
+            7 => self.harness.tell(Event::Transports(0.into(), usize::from(self.input.byte() % 3))),
             8 => stop(&mut self.harness, ID),
             9 => drop(self.harness.tick_after(MESSAGE_TIMEOUT_MS)),
             10 => {
                 let message = self.message();
-                self.harness.conductor.on_source_message(ID.into(), &message);
+                self.harness.tell(Event::SourceMessage(ID.into(), message));
             }
             11 => self.has_ended = true,
             12 => self.peer.position = self.input.number(),
@@ -183,7 +193,9 @@ impl Hostile<'_> {
         let verb = order.split_once(' ').expect("an order").0;
         let choice = self.input.byte();
         match (verb, choice) {
-            ("connect", 1) => self.harness.conductor.on_source_failed(ID.into(), "no socket"),
+            ("connect", 1) => {
+                self.harness.tell(Event::SourceFailed(ID.into(), "no socket".to_owned()))
+            }
             ("connect", 2) => {}
             ("subscribe", 1) => {
                 self.harness.refuse_subscription("no socket");
@@ -201,9 +213,8 @@ impl Hostile<'_> {
                 let start = self.harness.out.started.pop().expect("an order");
                 let recording = start.geometry.recording_id;
                 if choice == 1 {
-                    let Harness { conductor, out, now, .. } = &mut self.harness;
                     let refused = Err("no counter".to_owned());
-                    return conductor.on_recording_started(recording, refused, *now, out);
+                    return self.harness.tell(Event::RecordingStarted(recording, refused));
                 }
                 self.recordings
                     .insert(recording.get(), Recording::new(&start, TERM_LENGTH as usize));
@@ -223,7 +234,7 @@ impl Hostile<'_> {
     /// The image of the stream, or another that does not fit.
     fn image(&mut self) -> ImageDetails {
         let mut image = image(STREAM_SESSION.into());
-        if let Some(copy) = self.harness.conductor.catalog.get(0.into()) {
+        if let Some(copy) = self.harness.conductor.shared.catalog.get(0.into()) {
             image.join_position = copy.stop_position;
             image.initial_term_id = copy.initial_term_id;
             image.term_length = copy.term_length;
@@ -263,7 +274,8 @@ impl Hostile<'_> {
     /// Makes a block as the image's poll finds one in a term: whole frames, or padding alone. Some
     /// are too long, or of another type than data.
     fn block(&mut self, id: i64, position: i64) -> Block {
-        let descriptor = *self.harness.conductor.catalog.get(id.into()).expect("a recording");
+        let descriptor =
+            *self.harness.conductor.shared.catalog.get(id.into()).expect("a recording");
         let geometry = descriptor.geometry();
         let (term_id, term_offset) = (geometry.term_id(position), geometry.term_offset(position));
         let remaining = descriptor.term_length as usize - term_offset;
@@ -395,7 +407,7 @@ impl Hostile<'_> {
         let all = |catalog: &Catalog| -> Vec<_> {
             catalog.descriptors_from(i64::MIN.into()).map(|it| format!("{it:?}")).collect()
         };
-        assert_eq!(all(&catalog), all(&harness.conductor.catalog));
+        assert_eq!(all(&catalog), all(&harness.conductor.shared.catalog));
         sent
     }
 }

@@ -178,7 +178,7 @@ fn list_ends_with_its_session() {
     harness.out.sending = Sending::Sent;
     harness.tick();
     assert!(harness.sent().is_empty());
-    assert!(harness.conductor.listings.is_empty());
+    assert!(harness.conductor.parts.listings.is_empty());
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn descriptor_that_is_too_long_ends_the_list() {
     harness.tick();
     harness.out.sending = Sending::Sent;
     harness.tick();
-    assert!(harness.conductor.listings.is_empty());
+    assert!(harness.conductor.parts.listings.is_empty());
 }
 
 #[test]

@@ -43,8 +43,8 @@ fn migrated_segments_change_their_recording() {
 #[test]
 fn recording_that_ends_before_its_start_gets_no_data() {
     let mut harness = contiguous();
-    harness.conductor.catalog.set_start_position(1.into(), END).expect("an edit");
-    harness.conductor.catalog.set_stop_position(1.into(), 2 * SEGMENT).expect("an edit");
+    harness.conductor.shared.catalog.set_start_position(1.into(), END).expect("an edit");
+    harness.conductor.shared.catalog.set_stop_position(1.into(), 2 * SEGMENT).expect("an edit");
     let before = names(&harness);
     let text = format!(
         "error 9: recording 1 ends at 262144, before its start at {END}: `rusteron archive mark-invalid` excludes it"
@@ -84,8 +84,8 @@ fn wrong_migrations_change_nothing() {
     let text = "7: error 0: missing src segment file dir/0-131072.rec";
     assert_eq!(outcome(&mut harness, migrate(0, 1)), [text]);
     // Not at the start of a segment.
-    harness.conductor.catalog.set_stop_position(0.into(), SEGMENT + 64).expect("an edit");
-    harness.conductor.catalog.set_start_position(1.into(), SEGMENT + 64).expect("an edit");
+    harness.conductor.shared.catalog.set_stop_position(0.into(), SEGMENT + 64).expect("an edit");
+    harness.conductor.shared.catalog.set_start_position(1.into(), SEGMENT + 64).expect("an edit");
     let refusal = outcome(&mut harness, migrate(0, 1)).remove(0);
     let text = "7: error 0: invalid migrate: join position is not on segment boundary of src recording \
                 seamPosition=131136 startPosition=0 stopPosition=131136 termBufferLength=65536 \
@@ -138,7 +138,7 @@ fn migration_that_cannot_be_undone_loses_no_segment_to_later_requests() {
                     let catalog = match is_restarted {
                         true => &Harness::open(&harness.storage, crate::storage::SyncLevel::None)
                             .unwrap_or_else(|error| panic!("{context}: {error}")),
-                        false => &harness.conductor.catalog,
+                        false => &harness.conductor.shared.catalog,
                     };
                     let first = if source == 0 { 0 } else { 2 * SEGMENT };
                     for base in [first, first + SEGMENT] {

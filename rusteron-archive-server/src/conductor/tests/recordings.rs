@@ -10,6 +10,7 @@ use super::harness::{
 use crate::ArchiveServerContext;
 use crate::catalog::NewRecording;
 use crate::conductor::effect::{Failure, ImageDetails};
+use crate::conductor::event::Event;
 use crate::control::authentication::{AcceptAll, AllowAll};
 use crate::mark_file::{MarkFile, read_positions};
 use crate::protocol::error_code::ErrorCode;
@@ -39,7 +40,7 @@ fn extend(recording: i64, stream_id: i32, channel: &str, auto_stop: bool) -> Vec
 }
 
 fn stop_position(harness: &Harness, recording: i64) -> i64 {
-    harness.conductor.catalog.get(recording.into()).expect("a recording").stop_position
+    harness.conductor.shared.catalog.get(recording.into()).expect("a recording").stop_position
 }
 
 /// A harness that records images of one subscription, and the subscription.
@@ -70,7 +71,7 @@ fn start_answers_before_it_signals() {
     harness.add_image(subscription, &ImageDetails { join_position: 96, ..image(20) });
     assert_eq!(harness.orders(), [format!("record 0 subscription={subscription} image=20 96+0")]);
     // In the catalog before anything is written, and active.
-    let descriptor = *harness.conductor.catalog.get(0.into()).expect("a recording");
+    let descriptor = *harness.conductor.shared.catalog.get(0.into()).expect("a recording");
     assert_eq!((descriptor.start_position, descriptor.stop_position), (96, -1));
     assert_eq!((descriptor.segment_length, descriptor.term_length), (128 * 1024, TERM_LENGTH));
     assert_eq!((descriptor.session_id, descriptor.stream_id, descriptor.mtu), (20, 10, 1408));
@@ -104,7 +105,7 @@ fn segments_are_not_shorter_than_terms() {
     let subscription = harness.register();
     harness.add_image(subscription, &ImageDetails { term_length: 1 << 20, ..image(20) });
     assert_eq!(
-        harness.conductor.catalog.get(0.into()).expect("a recording").segment_length,
+        harness.conductor.shared.catalog.get(0.into()).expect("a recording").segment_length,
         1 << 20
     );
 }
@@ -168,7 +169,7 @@ fn limit_counts_recordings_at_the_image() {
     assert_eq!(harness.sent(), [format!("5: error 8: {text}")]);
     assert_eq!((harness.mistakes(), harness.errors()), (vec![text.to_owned()], vec![]));
     assert!(harness.orders().is_empty());
-    assert_eq!(harness.conductor.catalog.next_id(), 3);
+    assert_eq!(harness.conductor.shared.catalog.next_id(), 3);
     harness.start(6, UDP, false);
     assert_eq!(harness.sent(), [format!("6: error 8: {text}")]);
 }
@@ -198,7 +199,7 @@ fn end_of_image_is_in_the_catalog_before_it_is_signalled() {
     harness.out.refusals = 1;
     harness.now.epoch_ms = 12_345;
     harness.stop(0, 640);
-    let descriptor = *harness.conductor.catalog.get(0.into()).expect("a recording");
+    let descriptor = *harness.conductor.shared.catalog.get(0.into()).expect("a recording");
     assert_eq!((descriptor.stop_position, descriptor.stop_timestamp), (640, 12_345));
     assert!(harness.sent().is_empty());
     harness.tick();
@@ -217,8 +218,7 @@ fn end_of_image_is_in_the_catalog_before_it_is_signalled() {
 fn failed_recording_is_an_error_before_its_stop() {
     let (mut harness, subscription) = recording_images(false, 1);
     let failure = Failure::new(ErrorCode::StorageSpace, "no space left");
-    let Harness { conductor, out, now, .. } = &mut harness;
-    conductor.on_recording_stopped(0.into(), 64, Some(failure), *now, out);
+    harness.tell(Event::RecordingStopped(0.into(), 64, Some(failure)));
     assert_eq!(
         harness.sent(),
         [
@@ -237,8 +237,7 @@ fn refused_counter_ends_the_recording_without_signals() {
     let subscription = harness.register();
     harness.add_image(subscription, &ImageDetails { join_position: 64, ..image(20) });
     harness.clear();
-    let Harness { conductor, out, now, .. } = &mut harness;
-    conductor.on_recording_started(0.into(), Err("no counters left".to_owned()), *now, out);
+    harness.tell(Event::RecordingStarted(0.into(), Err("no counters left".to_owned())));
     assert_eq!(harness.sent(), ["5: error 0: no counters left"]);
     assert!(harness.events().is_empty());
     assert_eq!(stop_position(&harness, 0), 64);
@@ -370,7 +369,7 @@ fn extend_marks_the_recording_active_before_it_begins() {
     let subscription = harness.register();
     harness.add_image(subscription, &ImageDetails { join_position: 640, ..image(31) });
     assert_eq!(harness.orders(), [format!("record 0 subscription={subscription} image=31 0+640")]);
-    let descriptor = *harness.conductor.catalog.get(recording.into()).expect("a recording");
+    let descriptor = *harness.conductor.shared.catalog.get(recording.into()).expect("a recording");
     assert_eq!((descriptor.stop_position, descriptor.session_id), (-1, 31));
     assert_eq!((descriptor.control_session_id, descriptor.correlation_id), (FIRST_SESSION, 7));
     harness.begin(recording);
@@ -504,7 +503,7 @@ fn image_of_another_stream_does_not_extend() {
         original_channel: IPC,
         source_identity: IPC,
     };
-    harness.conductor.catalog.replace_by_copy(recording.into(), source, 1).expect("a copy");
+    harness.conductor.shared.catalog.replace_by_copy(recording.into(), source, 1).expect("a copy");
     harness.add_image(subscription, &image);
     let text = "7: error 9: cannot extend recording 0 image.streamId=10 != rec.streamId=11";
     assert_eq!(harness.sent(), [text]);
@@ -536,8 +535,7 @@ fn refused_counter_of_an_extension_restores_the_end() {
     let subscription = harness.register();
     harness.add_image(subscription, &ImageDetails { join_position: 640, ..image(31) });
     assert_eq!(stop_position(&harness, recording), -1);
-    let Harness { conductor, out, now, .. } = &mut harness;
-    conductor.on_recording_started(recording.into(), Err("no counters left".to_owned()), *now, out);
+    harness.tell(Event::RecordingStarted(recording.into(), Err("no counters left".to_owned())));
     assert_eq!(stop_position(&harness, recording), 640);
 }
 

@@ -2,6 +2,7 @@
 
 use super::harness::{FIRST_SESSION, Harness, IMAGE, TERM_LENGTH, request as encode};
 use crate::conductor::effect::{CounterView, Failure};
+use crate::conductor::event::Event;
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::messages::{
     BoundedReplayRequest, CloseSessionRequest, ReplayRequest, ReplayTokenRequest,
@@ -40,13 +41,11 @@ fn stop_all(recording: i64) -> Vec<u8> {
 }
 
 fn begin(harness: &mut Harness, replay: i64, session_id: i32) {
-    let Harness { conductor, out, now, .. } = harness;
-    conductor.on_replay_started(replay.into(), Ok(session_id), *now, out);
+    harness.tell(Event::ReplayStarted(replay.into(), Ok(session_id)));
 }
 
 fn end(harness: &mut Harness, replay: i64, failure: Option<Failure>) {
-    let Harness { conductor, out, now, .. } = harness;
-    conductor.on_replay_ended(replay.into(), failure, *now, out);
+    harness.tell(Event::ReplayEnded(replay.into(), failure));
 }
 
 /// Draws a token for a recording.
@@ -244,8 +243,7 @@ fn replays_are_limited_in_number() {
     }
     assert_eq!(harness.sent(), ["6: error 7: max concurrent replays reached 2"]);
     let failure = Failure::generic("failed to create replay publication: no socket");
-    let Harness { conductor, out, now, .. } = &mut harness;
-    conductor.on_replay_started(1.into(), Err(failure), *now, out);
+    harness.tell(Event::ReplayStarted(1.into(), Err(failure)));
     harness.clear();
     harness.send(request(0, -1, -1).to_vec());
     assert!(harness.orders()[0].starts_with("replay 3 "));

@@ -7,11 +7,12 @@ use super::harness::{
 };
 use super::source::{ID, LIVE, Peer, SOURCE, USUAL, Wanted, replicate, replicated, stop};
 use crate::conductor::effect::{ImageDetails, Sending};
+use crate::conductor::event::Event;
 use crate::protocol::messages::{ReplayRequest, TaggedReplicateRequest};
 use crate::storage::Storage;
 
 fn copy_of(harness: &Harness, id: i64) -> crate::catalog::Descriptor {
-    *harness.conductor.catalog.get(id.into()).expect("a copy")
+    *harness.conductor.shared.catalog.get(id.into()).expect("a copy")
 }
 
 /// A stopped recording that ends here, as an earlier replication has left it.
@@ -62,7 +63,7 @@ fn new_recording_is_copied_until_it_is_in_sync() {
     let copy = copy_of(&harness, 0);
     assert_eq!((copy.start_position, copy.stop_position, copy.start_timestamp), (64, 4096, 1234));
     assert_eq!((copy.segment_length, copy.mtu), (256 * 1024, 1408));
-    assert!(harness.conductor.catalog.channel_contains(0.into(), b"alias=o"));
+    assert!(harness.conductor.shared.catalog.channel_contains(0.into(), b"alias=o"));
     assert!(harness.is_idle());
     assert_eq!(harness.errors(), [""; 0]);
 }
@@ -122,7 +123,7 @@ fn empty_copy_is_replaced() {
     assert_eq!(harness.storage.length("0-0.rec").expect("a length"), Some(256 * 1024));
     let copy = copy_of(&harness, 0);
     assert_eq!((copy.start_position, copy.stop_position), (64, 4096));
-    assert!(harness.conductor.catalog.channel_contains(0.into(), b"alias=o"));
+    assert!(harness.conductor.shared.catalog.channel_contains(0.into(), b"alias=o"));
 }
 
 #[test]
@@ -247,7 +248,7 @@ fn live_stream_joins() {
     let replay = peer.requests.iter().find(|request| request.starts_with("ReplayRequest"));
     assert!(replay.is_some());
     // The recording goes on.
-    assert_eq!(harness.conductor.replications.len(), 0);
+    assert_eq!(harness.conductor.parts.replications.len(), 0);
     assert!(!harness.is_idle());
     harness.stop(0, position);
     assert_eq!(
@@ -330,11 +331,11 @@ fn wrong_requests_are_refused() {
             &format!("8: error 12: unknown replication id {ID}"),
         ]
     );
-    harness.conductor.settings.replication.channel.clear();
+    harness.conductor.shared.settings.replication.channel.clear();
     replicate(&mut harness, USUAL);
     let name = "replication_channel (AERON_ARCHIVE_REPLICATION_CHANNEL)";
     assert_eq!(harness.sent(), [format!("6: error 0: {name} is not set")]);
-    assert_eq!(harness.conductor.replications.len(), 0);
+    assert_eq!(harness.conductor.parts.replications.len(), 0);
 }
 
 #[test]
@@ -356,7 +357,7 @@ fn recording_that_does_not_fit_is_refused() {
 #[test]
 fn low_storage_space_ends_replication() {
     let (mut harness, mut peer) = (Harness::connected(), Peer::new());
-    harness.conductor.settings.low_storage_space_threshold = u64::MAX;
+    harness.conductor.shared.settings.low_storage_space_threshold = u64::MAX;
     let sent = replicated(&mut harness, &mut peer, USUAL);
     assert!(sent[2].starts_with(&format!("{ID}: error 11: low storage")), "{sent:?}");
     assert!(sent[3].contains("REPLICATE_END recording=0"), "{sent:?}");
@@ -433,7 +434,7 @@ fn source_that_fails_in_any_state_leaves_nothing() {
                     peer.advance(&mut harness);
                 }
                 match fault {
-                    0 => harness.conductor.on_source_failed(ID.into(), "no socket"),
+                    0 => harness.tell(Event::SourceFailed(ID.into(), "no socket".to_owned())),
                     1 => harness.out.is_source_connected = false,
                     2 => peer.fault = Some((6, Some("gone"))),
                     3 => harness.out.source_sending = Sending::NotConnected,
@@ -459,7 +460,7 @@ fn source_that_fails_in_any_state_leaves_nothing() {
 fn failure_is_told_with_its_reason() {
     let (mut harness, mut peer) = (Harness::connected(), Peer::active(4096));
     replicate(&mut harness, USUAL);
-    harness.conductor.on_source_failed(ID.into(), "no socket");
+    harness.tell(Event::SourceFailed(ID.into(), "no socket".to_owned()));
     peer.run(&mut harness);
     let text = "Replication connection failed=no socket";
     assert!(harness.sent().contains(&format!("{ID}: error 14: {text}")));
@@ -473,8 +474,7 @@ fn failure_is_told_with_its_reason() {
 
     let (mut harness, mut peer) = (Harness::connected(), Peer::active(4096));
     replicated(&mut harness, &mut peer, Wanted { live: LIVE, tags: [1, 2], ..USUAL });
-    let (conductor, out) = (&mut harness.conductor, &mut harness.out);
-    conductor.on_destination_failed(1001.into(), "no such interface".to_owned(), out);
+    harness.tell(Event::DestinationFailed(1001.into(), "no such interface".to_owned()));
     peer.run(&mut harness);
 }
 
@@ -538,9 +538,9 @@ fn challenge_is_answered_without_credentials_only() {
 fn replication_outlives_its_session_and_ends_with_the_server() {
     let (mut harness, mut peer) = (Harness::connected(), Peer::active(4096));
     replicated(&mut harness, &mut peer, USUAL);
-    harness.conductor.on_request_image_unavailable(IMAGE.into());
+    harness.tell(Event::RequestImageUnavailable(IMAGE.into()));
     peer.run(&mut harness);
-    assert_eq!(harness.conductor.replications.len(), 1);
+    assert_eq!(harness.conductor.parts.replications.len(), 1);
     harness.conductor.begin_close(harness.now, &mut harness.out);
     peer.run(&mut harness);
     assert!(harness.is_idle());

@@ -1,6 +1,7 @@
 //! Requests that wait, and requests that are refused.
 
 use super::harness::{FIRST_SESSION, Harness, IMAGE, image, request};
+use crate::conductor::event::Event;
 use crate::protocol::messages::{ArchiveIdRequest, CloseSessionRequest, StopRecordingRequest};
 
 const IPC: &str = "aeron:ipc";
@@ -97,7 +98,7 @@ fn close_waits_for_the_requests_before() {
 #[test]
 fn requests_of_a_gone_client_are_carried_out() {
     let leave: [fn(&mut Harness); 2] = [
-        |harness| harness.conductor.on_request_image_unavailable(IMAGE.into()),
+        |harness| harness.tell(Event::RequestImageUnavailable(IMAGE.into())),
         |harness| harness.out.is_connected = false,
     ];
     for leave in leave {

@@ -4,6 +4,7 @@ use rusteron_test_support::Random;
 
 use super::harness::{CONNECT_TIMEOUT_MS, Harness, TERM_LENGTH, image, request};
 use crate::catalog::NULL_POSITION;
+use crate::conductor::event::Event;
 use crate::protocol::messages::{
     AttachSegmentsRequest, DeleteDetachedSegmentsRequest, DetachSegmentsRequest,
     ExtendRecordingRequest2, MigrateSegmentsRequest, PurgeRecordingRequest, PurgeSegmentsRequest,
@@ -114,7 +115,7 @@ pub(super) fn names(harness: &Harness) -> Vec<String> {
 }
 
 pub(super) fn edges(harness: &Harness, recording: i64) -> Option<(i64, i64)> {
-    let descriptor = harness.conductor.catalog.get(recording.into())?;
+    let descriptor = harness.conductor.shared.catalog.get(recording.into())?;
     Some((descriptor.start_position, descriptor.stop_position))
 }
 
@@ -185,9 +186,8 @@ fn wrong_truncations_change_nothing() {
 #[test]
 fn truncation_waits_for_its_replays() {
     let mut harness = recorded();
-    let now = harness.now;
     harness.send(replay(0, 0));
-    harness.conductor.on_replay_started(1.into(), Ok(-3), now, &mut harness.out);
+    harness.tell(Event::ReplayStarted(1.into(), Ok(-3)));
     harness.send(replay(0, 0));
     harness.clear();
     harness.send(truncate(0, FRAME));
@@ -196,12 +196,12 @@ fn truncation_waits_for_its_replays() {
         (vec!["7: ok 2".to_owned()], vec!["abort replay 1".to_owned()])
     );
     // The second starts, and is stopped at once.
-    harness.conductor.on_replay_started(2.into(), Ok(-3), now, &mut harness.out);
+    harness.tell(Event::ReplayStarted(2.into(), Ok(-3)));
     assert_eq!(harness.orders(), ["abort replay 2"]);
-    harness.conductor.on_replay_ended(1.into(), None, now, &mut harness.out);
+    harness.tell(Event::ReplayEnded(1.into(), None));
     harness.tick();
     assert_eq!(names(&harness).len(), 4);
-    harness.conductor.on_replay_ended(2.into(), None, now, &mut harness.out);
+    harness.tell(Event::ReplayEnded(2.into(), None));
     // A replay of what is left does not hold it up.
     harness.send(replay(0, 0));
     while harness.tick() > 0 {}
@@ -250,7 +250,7 @@ fn extension_keeps_what_lies_behind_the_end() {
     harness.storage.create("0-524288.rec", SEGMENT as u64).expect("an empty segment");
     // As if the process had ended behind the edit of a truncation, or an older catalog had been
     // restored.
-    harness.conductor.catalog.set_stop_position(0.into(), FRAME).expect("an edit");
+    harness.conductor.shared.catalog.set_stop_position(0.into(), FRAME).expect("an edit");
     harness.send(extend(0));
     let subscription = harness.register();
     let mut image = image(20);
@@ -271,13 +271,12 @@ fn purged_recording_is_gone_and_its_files_follow() {
     let mut harness = recorded();
     add(&mut harness);
     harness.storage.create("0-0.rec.del", 1).expect("a file of an older release");
-    let now = harness.now;
     harness.send(replay(0, 0));
     assert_eq!(
         outcome(&mut harness, purge(0)),
         ["7: error 2: cannot purge recording with active replay 0"]
     );
-    harness.conductor.on_replay_ended(1.into(), None, now, &mut harness.out);
+    harness.tell(Event::ReplayEnded(1.into(), None));
     assert_eq!(outcome(&mut harness, purge(0)), ["7: ok 5", DELETED]);
     assert_eq!((edges(&harness, 0), edges(&harness, 1)), (None, Some((0, END))));
     assert_eq!(names(&harness).len(), 4);
@@ -328,15 +327,14 @@ fn detach_stops_at_what_is_recorded_and_replayed() {
     harness.clear();
     let text = "7: error 0: invalid detach: in use, newStartPosition=393216 upperBound=262144";
     assert_eq!(outcome(&mut harness, detach(id, 3 * SEGMENT)), [text]);
-    let now = harness.now;
     harness.send(replay(id, SEGMENT));
-    harness.conductor.on_replay_started(1.into(), Ok(9), now, &mut harness.out);
+    harness.tell(Event::ReplayStarted(1.into(), Ok(9)));
     let refusal = outcome(&mut harness, detach(id, 2 * SEGMENT)).remove(0);
     let text = "7: error 0: invalid detach: replay in progress -  state=INIT newStartPosition=262144 \
                 upperBound=131072 sessionId=9 streamId=20 channel=aeron:";
     assert!(refusal.starts_with(text), "{refusal}");
     assert_eq!(outcome(&mut harness, detach(id, SEGMENT)), ["7: ok 0"]);
-    harness.conductor.on_replay_ended(1.into(), None, now, &mut harness.out);
+    harness.tell(Event::ReplayEnded(1.into(), None));
     assert_eq!(outcome(&mut harness, detach(id, 2 * SEGMENT)), ["7: ok 0"]);
     assert_eq!(edges(&harness, id), Some((2 * SEGMENT, NULL_POSITION)));
 }
@@ -408,8 +406,7 @@ fn deletion_ends_with_the_server() {
     harness.send(purge(0));
     harness.clear();
     harness.conductor.begin_close(harness.now, &mut harness.out);
-    let now = harness.now;
-    harness.conductor.finish_deletions(now, &mut harness.out);
+    harness.conductor.finish_close(harness.now, &mut harness.out);
     assert_eq!((names(&harness), harness.sent()), (Vec::new(), vec![DELETED.to_owned()]));
 }
 

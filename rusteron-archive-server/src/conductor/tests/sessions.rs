@@ -5,6 +5,7 @@ use super::harness::{
     connect_request, settings,
 };
 use crate::conductor::effect::Sending;
+use crate::conductor::event::Event;
 use crate::control::authentication::{
     AcceptAll, AllowAll, Authentication, Authenticator, Authorisation,
 };
@@ -296,7 +297,7 @@ fn session_ends_without_rejection_when_the_client_leaves() {
     assert_eq!(harness.orders(), close);
 
     let mut harness = Harness::connected();
-    harness.conductor.on_request_image_unavailable(IMAGE.into());
+    harness.tell(Event::RequestImageUnavailable(IMAGE.into()));
     harness.tick();
     assert_eq!(harness.orders(), close);
 
@@ -441,7 +442,7 @@ fn closing_ends_all_sessions() {
     harness.connect();
     harness.conductor.begin_close(harness.now, &mut harness.out);
     assert!(harness.is_idle());
-    harness.conductor.close_sessions(&mut harness.out);
+    harness.conductor.finish_close(harness.now, &mut harness.out);
     assert_eq!(harness.orders(), [format!("close session {FIRST_SESSION} image={IMAGE}")]);
 }
 
@@ -458,7 +459,7 @@ fn strangers_have_a_limited_number_of_sessions() {
     assert_eq!((begun, harness.orders().len()), (MAX_UNAUTHENTICATED, MAX_UNAUTHENTICATED));
     // They end by themselves, and their log buffers linger: the next ones begin after the connect
     // timeout.
-    harness.conductor.on_request_image_unavailable(9.into());
+    harness.tell(Event::RequestImageUnavailable(9.into()));
     harness.tick();
     assert!(!request_session(&mut harness, 9, "other:1"));
     harness.tick_after(CONNECT_TIMEOUT_MS);

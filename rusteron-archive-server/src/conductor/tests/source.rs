@@ -6,6 +6,7 @@ use rusteron_core::sbe::MessageHeader;
 
 use super::harness::{FIRST_SESSION, Harness, TERM_LENGTH, image, request};
 use crate::conductor::effect::ImageDetails;
+use crate::conductor::event::Event;
 use crate::protocol::PROTOCOL_VERSION;
 use crate::protocol::messages::{
     Challenge, ControlResponse, Message, RecordingDescriptor, ReplicateRequest2,
@@ -86,7 +87,7 @@ impl Peer {
         match verb {
             "connect" => {
                 let channel = "aeron:udp?endpoint=copy:55".to_owned();
-                harness.conductor.on_source_added(number(0).into(), channel);
+                harness.tell(Event::SourceAdded(number(0).into(), channel));
             }
             "subscribe" => {
                 let subscription = harness.register();
@@ -99,14 +100,14 @@ impl Peer {
                 harness.record_to(number(0), self.recorded);
             }
             "abort" => harness.stop(number(0), self.recorded),
-            "count" => harness.conductor.on_transports(number(0).into(), self.transports),
+            "count" => harness.tell(Event::Transports(number(0).into(), self.transports)),
             _ => {}
         }
     }
 
     pub(super) fn answer(&mut self, request: &[u8], harness: &mut Harness) {
         if let Some(reply) = self.reply(request) {
-            harness.conductor.on_source_message(ID.into(), &reply);
+            harness.tell(Event::SourceMessage(ID.into(), reply));
         }
     }
 

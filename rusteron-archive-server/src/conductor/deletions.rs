@@ -2,18 +2,15 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::ops::RangeBounds;
 
 use crate::catalog::{Descriptor, NULL_POSITION};
-use crate::conductor::Conductor;
-use crate::conductor::effect::{Clock, Failure, Outside, RecordingId};
+use crate::conductor::effect::{Failure, RecordingId};
 use crate::conductor::sessions::Requester;
+use crate::conductor::turn::Turn;
 use crate::control::responses::{Answer, SignalEvent};
 use crate::ids::ReplayId;
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::signal::Signal;
-use crate::segment::Geometry;
-use crate::segment::geometry::{DELETED_SUFFIX, parse_name};
 use crate::storage::Storage;
 
 /// A segment file.
@@ -26,7 +23,7 @@ pub(super) struct SegmentFile {
 /// Files of a recording that are being deleted. A recording has one deletion at a time, which outlives the session that
 /// requested it.
 #[derive(Debug)]
-pub(crate) struct Deletion {
+struct Deletion {
     requester: Requester,
     files: VecDeque<SegmentFile>,
     highest_base: i64,
@@ -35,40 +32,14 @@ pub(crate) struct Deletion {
 }
 
 /// All deletions, by their recording.
-pub(crate) type Deletions = BTreeMap<RecordingId, Deletion>;
+#[derive(Debug, Default)]
+pub(crate) struct Deletions {
+    by_recording: BTreeMap<RecordingId, Deletion>,
+}
 
-impl Conductor {
-    /// Returns the segment files of a recording with bases in a range, in ascending order.
-    pub(super) fn segment_files(
-        &self,
-        recording: RecordingId,
-        bases: impl RangeBounds<i64>,
-    ) -> Result<Vec<SegmentFile>, Failure> {
-        let names = self.storage.names().map_err(|error| {
-            Failure::generic(format!("cannot list the segments of recording {recording}: {error}"))
-        })?;
-        let segment = |name: String| {
-            let (id, base) = parse_name(name.strip_suffix(DELETED_SUFFIX).unwrap_or(&name))?;
-            (id == recording && bases.contains(&base)).then_some(SegmentFile { base, name })
-        };
-        let mut files: Vec<_> = names.into_iter().filter_map(segment).collect();
-        files.sort();
-        Ok(files)
-    }
-
-    /// Returns those that begin where segments of the recording can.
-    pub(super) fn segments_of(
-        &self,
-        geometry: &Geometry,
-        bases: impl RangeBounds<i64>,
-    ) -> Result<Vec<SegmentFile>, Failure> {
-        let mut files = self.segment_files(geometry.recording_id, bases)?;
-        files.retain(|file| geometry.base(file.base) == file.base);
-        Ok(files)
-    }
-
-    pub(super) fn check_deletion(&self, recording: RecordingId) -> Result<(), Failure> {
-        if self.deletions.contains_key(&recording) {
+impl Deletions {
+    pub(super) fn check_none(&self, recording: RecordingId) -> Result<(), Failure> {
+        if self.by_recording.contains_key(&recording) {
             return Err(Failure::generic(format!(
                 "another delete operation in progress for recording id: {recording}"
             )));
@@ -85,7 +56,7 @@ impl Conductor {
         let recording = descriptor.recording_id;
         check_order(descriptor)?;
         let end = descriptor.geometry().base(descriptor.stop_position);
-        match self.deletions.get(&recording) {
+        match self.by_recording.get(&recording) {
             Some(deletion) if deletion.highest_base >= end => Err(Failure::generic(format!(
                 "cannot extend recording {recording} due to an outstanding delete operation{source}"
             ))),
@@ -96,7 +67,7 @@ impl Conductor {
     /// Refuses a replay beyond the end of a recording where files are about to be deleted.
     pub(super) fn check_replay(&self, descriptor: &Descriptor) -> Result<(), Failure> {
         let recording = descriptor.recording_id;
-        match self.deletions.get(&recording) {
+        match self.by_recording.get(&recording) {
             Some(deletion) if deletion.highest_base > descriptor.stop_position => {
                 Err(Failure::generic(format!(
                     "cannot start replay of recording {recording} due to an outstanding delete operation"
@@ -108,49 +79,36 @@ impl Conductor {
 
     /// Answers with `count`, the number of segments that end, then deletes their files in this order. Like Java, the number
     /// includes files that are missing already.
-    pub(super) fn begin_deletion(
+    pub(super) fn begin(
         &mut self,
+        turn: &mut Turn<'_>,
         requester: Requester,
         recording: RecordingId,
         count: i64,
-        deletion: (Vec<SegmentFile>, Vec<ReplayId>),
-        now: Clock,
-        out: &mut dyn Outside,
+        files: Vec<SegmentFile>,
+        replays: Vec<ReplayId>,
     ) {
-        self.sessions.respond(requester, &Answer::Ok(count), now, out);
-        let (files, replays) = deletion;
+        turn.respond(requester, &Answer::Ok(count));
         let Some(highest_base) = files.iter().map(|file| file.base).max() else {
-            return self.signal_deletion(requester, recording, now, out);
+            return signal_end(turn, requester, recording);
         };
         let deletion = Deletion { requester, files: files.into(), highest_base, replays };
-        self.deletions.insert(recording, deletion);
+        self.by_recording.insert(recording, deletion);
     }
 
-    pub(super) fn signal_deletion(
+    /// Deletes a file of each recording whose replays have ended.
+    pub(super) fn on_turn(
         &mut self,
-        requester: Requester,
-        recording: RecordingId,
-        now: Clock,
-        out: &mut dyn Outside,
-    ) {
-        let event = SignalEvent {
-            recording: Some(recording),
-            subscription: None,
-            position: NULL_POSITION,
-            signal: Signal::Delete,
-        };
-        self.sessions.signal(requester, &event, now, out);
-    }
-
-    /// Deletes a file of each recording.
-    pub(super) fn on_deletions_turn(&mut self, now: Clock, out: &mut dyn Outside) -> usize {
+        turn: &mut Turn<'_>,
+        is_replaying: impl Fn(ReplayId) -> bool,
+    ) -> usize {
         let mut work = 0;
-        let recordings: Vec<_> = self.deletions.keys().copied().collect();
+        let recordings: Vec<_> = self.by_recording.keys().copied().collect();
         for recording in recordings {
-            let Some(deletion) = self.deletions.get_mut(&recording) else { continue };
-            deletion.replays.retain(|&replay| self.replays.contains(replay));
+            let Some(deletion) = self.by_recording.get_mut(&recording) else { continue };
+            deletion.replays.retain(|&replay| is_replaying(replay));
             if deletion.replays.is_empty() {
-                self.delete_next(recording, now, out);
+                self.delete_next(turn, recording);
                 work += 1;
             }
         }
@@ -158,33 +116,42 @@ impl Conductor {
     }
 
     /// Deletes all that is left, because the server ends. Replays have ended.
-    pub(crate) fn finish_deletions(&mut self, now: Clock, out: &mut dyn Outside) {
-        while let Some(&recording) = self.deletions.keys().next() {
-            self.delete_next(recording, now, out);
+    pub(super) fn finish(&mut self, turn: &mut Turn<'_>) {
+        while let Some(&recording) = self.by_recording.keys().next() {
+            self.delete_next(turn, recording);
         }
     }
 
-    /// Deletes the next file of a recording. Behind the last one, the client is told.
-    fn delete_next(&mut self, recording: RecordingId, now: Clock, out: &mut dyn Outside) {
-        let Some(deletion) = self.deletions.get_mut(&recording) else { return };
+    /// Deletes the next file of a recording. After the last one, the client is told.
+    fn delete_next(&mut self, turn: &mut Turn<'_>, recording: RecordingId) {
+        let Some(deletion) = self.by_recording.get_mut(&recording) else { return };
         let requester = deletion.requester;
         if let Some(SegmentFile { name, .. }) = deletion.files.pop_front() {
-            if let Err(error) = remove(&*self.storage, &name) {
+            if let Err(error) = remove(turn.storage, &name) {
                 // The others can be deleted all the same.
-                let path = self.storage.path(&name);
+                let path = turn.storage.path(&name);
                 let text = format!("unable to delete segment file: {path}: {error}");
-                out.report(&text);
-                self.sessions.respond(requester, &Answer::Error(Failure::generic(text)), now, out);
+                turn.fail(requester, Failure::generic(text));
             }
         }
-        if self.deletions.get(&recording).is_some_and(|deletion| deletion.files.is_empty()) {
-            self.deletions.remove(&recording);
-            if let Err(error) = self.catalog.sync_names(&*self.storage) {
-                out.report(&format!("deleted segments of recording {recording}: {error}"));
+        if self.by_recording.get(&recording).is_some_and(|deletion| deletion.files.is_empty()) {
+            self.by_recording.remove(&recording);
+            if let Err(error) = turn.catalog.sync_names(turn.storage) {
+                turn.out.report(&format!("deleted segments of recording {recording}: {error}"));
             }
-            self.signal_deletion(requester, recording, now, out);
+            signal_end(turn, requester, recording);
         }
     }
+}
+
+fn signal_end(turn: &mut Turn<'_>, requester: Requester, recording: RecordingId) {
+    let event = SignalEvent {
+        recording: Some(recording),
+        subscription: None,
+        position: NULL_POSITION,
+        signal: Signal::Delete,
+    };
+    turn.signal(requester, &event);
 }
 
 /// Refuses to add to a recording that ends before it starts: a damaged catalog says so. The files

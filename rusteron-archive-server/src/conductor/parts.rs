@@ -1,0 +1,294 @@
+//! The parts of the conductor, and which of them carries out a request or is told of an event.
+
+use crate::conductor::effect::{ImageId, SessionId};
+use crate::conductor::event::Event;
+use crate::conductor::listings::{Listings, find_last_matching};
+use crate::conductor::recordings::{Ended, Recordings};
+use crate::conductor::replays::Replays;
+use crate::conductor::replications::Replications;
+use crate::conductor::segments::Segments;
+use crate::conductor::sessions::Requester;
+use crate::conductor::subscriptions::Extension;
+use crate::conductor::tokens::Tokens;
+use crate::conductor::turn::Turn;
+use crate::control::request::{self, Command, Replay, Request};
+use crate::control::responses::{Answer, Failure};
+use crate::control::session::End;
+use crate::ids::CorrelationId;
+
+/// Each part owns its state. A part that needs another one gets it as an argument.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) recordings: Recordings,
+    pub(crate) replays: Replays,
+    pub(crate) replications: Replications,
+    pub(crate) listings: Listings,
+    segments: Segments,
+    tokens: Tokens,
+}
+
+impl Parts {
+    pub(super) fn new(token_timeout_ns: i64) -> Self {
+        Self {
+            recordings: Recordings::default(),
+            replays: Replays::default(),
+            replications: Replications::default(),
+            listings: Listings::default(),
+            segments: Segments::default(),
+            tokens: Tokens::new(token_timeout_ns),
+        }
+    }
+
+    /// Carries out a request, and answers it now or later.
+    pub(super) fn execute(
+        &mut self,
+        turn: &mut Turn<'_>,
+        requester: Requester,
+        command: &Command<'_>,
+    ) {
+        match self.outcome(turn, requester, command) {
+            Ok(Some(answer)) => turn.respond(requester, &answer),
+            Ok(None) => {}
+            Err(failure) => turn.refuse(requester, failure),
+        }
+    }
+
+    /// `None`: the answer comes later, or the part has sent it.
+    fn outcome(
+        &mut self,
+        turn: &mut Turn<'_>,
+        requester: Requester,
+        command: &Command<'_>,
+    ) -> Result<Option<Answer>, Failure> {
+        let Self { recordings, replays, replications, listings, segments, tokens } = self;
+        match *command {
+            Command::KeepAlive => Ok(None),
+            Command::ArchiveId => Ok(Some(Answer::Ok(turn.settings.archive_id))),
+            Command::StartRecording(ref source) => {
+                recordings.start(turn, requester, source)?;
+                defer_others(turn, requester.session);
+                Ok(None)
+            }
+            Command::ExtendRecording(recording, ref source) => {
+                let extension = Extension { recording, replication: None, destination: None };
+                recordings.extend(turn, requester, extension, source, &segments.deletions)?;
+                defer_others(turn, requester.session);
+                Ok(None)
+            }
+            Command::StopRecording { stream_id, ref channel } => {
+                recordings.stop(turn, stream_id, channel).map(Some)
+            }
+            Command::StopRecordingSubscription(id) => {
+                recordings.stop_subscription(turn, id).map(Some)
+            }
+            Command::StopRecordingByIdentity(recording) => {
+                recordings.stop_by_identity(turn, recording).map(Some)
+            }
+            Command::Replay(ref replay) => {
+                replays.start(turn, requester, replay, None, recordings, &segments.deletions)?;
+                Ok(None)
+            }
+            Command::StopReplay(session_id) => {
+                replays.stop(turn, session_id);
+                Ok(Some(Answer::Ok(0)))
+            }
+            Command::StopAllReplays(recording) => {
+                replays.stop_all(turn, recording);
+                Ok(Some(Answer::Ok(0)))
+            }
+            Command::ReplayToken(recording) => {
+                let token = tokens.draw(requester.session, recording, turn.now);
+                let token = token.ok_or_else(|| Failure::generic("too many replay tokens"))?;
+                Ok(Some(Answer::Ok(token)))
+            }
+            Command::ListRecordings { from, count, ref filter } => {
+                listings.list_recordings(requester, from, count, filter.as_ref())
+            }
+            Command::ListRecording(recording) => {
+                listings.list_recording(turn, requester, recording)
+            }
+            Command::FindLastMatching { min_recording, session_id, ref filter } => {
+                find_last_matching(turn.catalog, min_recording, session_id, filter).map(Some)
+            }
+            Command::ListSubscriptions(ref query) => {
+                listings.list_subscriptions(turn, requester, query, recordings.subscriptions())
+            }
+            Command::StartPosition(recording) => {
+                Ok(Some(Answer::Ok(turn.recording(recording)?.start_position)))
+            }
+            Command::StopPosition(recording) => {
+                Ok(Some(Answer::Ok(turn.recording(recording)?.stop_position)))
+            }
+            Command::RecordingPosition(recording) => {
+                turn.recording(recording)?;
+                Ok(Some(Answer::Ok(recordings.position(recording))))
+            }
+            Command::MaxRecordedPosition(recording) => {
+                let known = turn.recording(recording)?;
+                let is_active = known.is_active();
+                let active = is_active.then(|| recordings.position(recording));
+                Ok(Some(Answer::Ok(active.unwrap_or(known.stop_position))))
+            }
+            Command::UpdateChannel { recording, ref channel } => {
+                listings.check_none(requester.session)?;
+                turn.update_channel(recording, channel).map(Some)
+            }
+            Command::TruncateRecording { recording, position } => {
+                segments.truncate_recording(turn, requester, recording, position, replays)
+            }
+            Command::PurgeRecording(recording) => {
+                segments.purge_recording(turn, requester, recording, replays)
+            }
+            Command::DetachSegments { recording, start } => {
+                Segments::detach(turn, recording, start, recordings, replays)
+            }
+            Command::PurgeSegments { recording, start } => {
+                segments.purge(turn, requester, recording, start, recordings, replays)
+            }
+            Command::DeleteDetachedSegments(recording) => {
+                segments.delete_detached(turn, requester, recording)
+            }
+            Command::AttachSegments(recording) => segments.attach(turn, recording),
+            Command::MigrateSegments { source, destination } => {
+                segments.migrate(turn, requester, source, destination, replays)
+            }
+            Command::Replicate(ref request) => {
+                replications.start(turn, requester, request, recordings).map(Some)
+            }
+            Command::StopReplication(id) => replications.stop(id).map(Some),
+        }
+    }
+
+    /// Begins a replay that a token allows, whose request came on another image than the session's.
+    pub(super) fn replay_by_token(
+        &mut self,
+        turn: &mut Turn<'_>,
+        image: ImageId,
+        correlation_id: CorrelationId,
+        replay: &Replay<'_>,
+    ) {
+        let token = replay.token;
+        let Some(session) = self.tokens.session(token, replay.recording, turn.now) else {
+            return turn.out.report_stranger(&format!(
+                "Unknown session or token timeout for replayToken={token}"
+            ));
+        };
+        if turn.sessions.get_mut(session).is_some_and(|control| control.activate()) {
+            let Self { replays, recordings, segments, .. } = self;
+            let requester = Requester { session, correlation_id };
+            let (image, deletions) = (Some(image), &segments.deletions);
+            let started = replays.start(turn, requester, replay, image, recordings, deletions);
+            if let Err(failure) = started {
+                turn.refuse(requester, failure);
+            }
+        }
+    }
+
+    pub(super) fn on_event(&mut self, turn: &mut Turn<'_>, event: Event) {
+        let Self { recordings, replays, replications, segments, .. } = self;
+        match event {
+            Event::RequestImageUnavailable(image) => {
+                for session in turn.sessions.on_image(image) {
+                    session.end(End::RequestImageGone);
+                }
+            }
+            Event::ResponsePublication(session, outcome) => {
+                if let Some(control) = turn.sessions.get_mut(session) {
+                    control.on_publication(outcome, turn.now);
+                }
+            }
+            Event::RecordingSubscription(ticket, outcome) => {
+                if let Some(session) = recordings.on_subscription(turn, ticket, outcome) {
+                    self.execute_deferred(turn, session);
+                }
+            }
+            Event::RecordingImage(subscription, image) => {
+                recordings.on_image(turn, subscription, &image, &segments.deletions);
+            }
+            Event::RecordingStarted(recording, outcome) => {
+                let ended = recordings.on_started(turn, recording, outcome);
+                self.finish(turn, ended);
+            }
+            Event::RecordingStopped(recording, position, failure) => {
+                let ended = recordings.on_stopped(turn, recording, position, failure);
+                self.finish(turn, ended);
+            }
+            Event::ReplayStarted(replay, outcome) => replays.on_started(turn, replay, outcome),
+            Event::ReplayEnded(replay, failure) => replays.on_ended(turn, replay, failure),
+            Event::SourceAdded(id, channel) => replications.on_source_added(id, channel),
+            Event::SourceFailed(id, text) => replications.on_source_failed(id, &text),
+            Event::SourceMessage(id, message) => replications.on_source_message(id, &message),
+            Event::DestinationFailed(subscription, text) => {
+                replications.on_destination_failed(turn, subscription, text, recordings);
+            }
+            Event::Transports(recording, count) => replications.on_transports(recording, count),
+        }
+    }
+
+    /// Tells the replication and the client of a recording that it has ended.
+    fn finish(&mut self, turn: &mut Turn<'_>, ended: impl IntoIterator<Item = Ended>) {
+        for ended in ended {
+            self.replications.on_recording_ended(turn, &ended, &mut self.recordings);
+            self.recordings.finish(turn, ended);
+        }
+    }
+
+    /// Carries out the requests of a session that have waited.
+    fn execute_deferred(&mut self, turn: &mut Turn<'_>, session: SessionId) {
+        if let Some(control) = turn.sessions.get_mut(session) {
+            control.is_deferring = false;
+        }
+        loop {
+            let control = turn.sessions.get_mut(session);
+            let Some(control) = control.filter(|control| !control.is_deferring) else { return };
+            let Some(message) = control.next_deferred() else { return };
+            match request::decode(&message) {
+                Ok(Request::Command(request)) => {
+                    let requester = Requester { session, correlation_id: request.correlation_id };
+                    self.execute(turn, requester, &request.command);
+                }
+                // The client has closed its session, and has not waited for the answers.
+                _ => control.end(End::Closed),
+            }
+        }
+    }
+
+    /// Does what is due. Returns how much that was.
+    pub(super) fn on_turn(&mut self, turn: &mut Turn<'_>) -> usize {
+        self.tokens.remove_expired(turn.now);
+        let mut work = self.listings.on_turn(turn);
+        let (count, ended) = self.recordings.on_turn(turn);
+        self.finish(turn, ended);
+        let Self { recordings, replays, replications, segments, .. } = self;
+        work += count;
+        work += segments.deletions.on_turn(turn, |replay| replays.contains(replay));
+        work + replications.on_turn(turn, recordings, &segments.deletions)
+    }
+
+    pub(super) fn remove_session(&mut self, session: SessionId) {
+        self.tokens.remove_session(session);
+        self.listings.remove(session);
+    }
+
+    pub(super) fn begin_close(&mut self, turn: &mut Turn<'_>) {
+        self.replications.end_all(turn, &mut self.recordings);
+        self.recordings.abort_all(turn);
+        self.replays.stop_all(turn, None);
+    }
+
+    /// Deletes what is to be deleted still. Recordings and replays have ended.
+    pub(super) fn finish_close(&mut self, turn: &mut Turn<'_>) {
+        self.segments.deletions.finish(turn);
+        if !self.recordings.is_empty() {
+            // The next start finds it in the frames.
+            turn.out.report("a recording has no stop position in the catalog");
+        }
+    }
+}
+
+/// Lets the requests of a session wait until the driver has registered a subscription.
+fn defer_others(turn: &mut Turn<'_>, session: SessionId) {
+    if let Some(control) = turn.sessions.get_mut(session) {
+        control.is_deferring = true;
+    }
+}
