@@ -47,13 +47,15 @@ use crate::conductor::parts::Parts;
 use crate::conductor::sessions::{Requester, Sessions};
 use crate::conductor::turn::Shared;
 use crate::control::authentication::{Authenticator, Authorisation};
-use crate::control::request::{self, Command, ConnectRequest, Request, SessionRequest};
+use crate::control::request::{self, Replay, Request, SessionRequest, text};
 use crate::control::responses::{Answer, Failure};
 use crate::control::session::{Connect, End, SessionSettings};
 use crate::control::strangers::Admission;
+use crate::ids::CorrelationId;
 use crate::mark_file::MarkFile;
 use crate::protocol::PROTOCOL_VERSION;
 use crate::protocol::error_code::ErrorCode;
+use crate::protocol::messages::AuthConnectRequest;
 use crate::storage::Storage;
 
 /// What the conductor is told once. Lengths are in bytes.
@@ -121,13 +123,14 @@ impl Conductor {
             Ok(Request::Connect(request)) => {
                 return self.connect(image, source_identity, request, now, out);
             }
-            Ok(Request::ChallengeResponse { session, correlation_id, credentials }) => {
+            Ok(Request::ChallengeResponse(response)) => {
+                let session = SessionId::new(response.control_session_id);
                 if let Some(control) = self.shared.sessions.get_on_image(session, image) {
                     let authenticator = &mut *self.authenticator;
-                    control.on_challenge_response(correlation_id, credentials, authenticator, now);
+                    control.on_challenge_response(response, authenticator, now);
                 }
             }
-            Ok(Request::Close { session }) => {
+            Ok(Request::Close(session)) => {
                 if let Some(control) = self.shared.sessions.get_on_image(session, image) {
                     control.close(message);
                 }
@@ -146,12 +149,12 @@ impl Conductor {
         &mut self,
         image: ImageId,
         source_identity: &str,
-        request: ConnectRequest<'_>,
+        request: AuthConnectRequest<'_>,
         now: Clock,
         out: &mut dyn Outside,
     ) -> bool {
         let Shared { sessions, settings, .. } = &mut self.shared;
-        let ConnectRequest { response_channel, response_stream_id, credentials, .. } = request;
+        let response_channel = text(request.response_channel);
         let admission = sessions.admission(image, source_identity, now);
         if admission == Admission::None {
             return false;
@@ -171,19 +174,20 @@ impl Conductor {
         out.order(Effect::AddResponsePublication {
             session,
             channel: channel.clone(),
-            stream_id: response_stream_id,
+            stream_id: request.response_stream_id,
             request_image: image,
-            client_info: request.client_info.into_owned(),
+            client_info: text(request.client_info).into_owned(),
         });
         let connect = Connect {
             session,
-            correlation_id: request.correlation_id,
+            correlation_id: CorrelationId::new(request.correlation_id),
             request_image: image,
             response_channel: channel,
-            response_stream_id,
+            response_stream_id: request.response_stream_id,
             invalid_version: invalid_version(request.version),
         };
         let authenticator = &mut *self.authenticator;
+        let credentials = request.encoded_credentials;
         let told =
             catch(|| authenticator.on_connect_request(session.get(), credentials, now.epoch_ms));
         let control = sessions.add(connect, admission, source_identity, now);
@@ -205,10 +209,8 @@ impl Conductor {
     ) {
         let SessionRequest { session, correlation_id, template_id, ref command } = *request;
         let turn = &mut self.shared.turn(now, out);
-        if let Command::Replay(replay) = command {
-            if replay.is_by_token() {
-                return self.parts.replay_by_token(turn, image, correlation_id, replay);
-            }
+        if let Some(replay) = Replay::by_token(command) {
+            return self.parts.replay_by_token(turn, image, correlation_id, &replay);
         }
         let Some(control) = turn.sessions.get_mut(session) else {
             return turn.out.record_late_request(&format!(

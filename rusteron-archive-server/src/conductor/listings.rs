@@ -7,10 +7,11 @@ use crate::conductor::effect::{RecordingId, Sending, SessionId};
 use crate::conductor::sessions::Requester;
 use crate::conductor::subscriptions::Subscriptions;
 use crate::conductor::turn::Turn;
-use crate::control::request::{RecordingFilter, SubscriptionQuery};
+use crate::control::request::{RecordingFilter, text};
 use crate::control::responses::{Answer, Failure, descriptor, subscription_descriptor};
 use crate::ids::{CorrelationId, NULL_ID};
 use crate::protocol::error_code::ErrorCode;
+use crate::protocol::messages::ListRecordingSubscriptionsRequest;
 
 /// The most recordings that a listing looks at in one turn.
 const MAX_SCANNED: usize = 64;
@@ -97,18 +98,19 @@ impl Listings {
         &self,
         turn: &mut Turn<'_>,
         requester: Requester,
-        query: &SubscriptionQuery<'_>,
+        query: &ListRecordingSubscriptionsRequest<'_>,
         subscriptions: &Subscriptions,
     ) -> Result<Option<Answer>, Failure> {
         let Requester { session, correlation_id } = requester;
         self.check_none(session)?;
-        let (Ok(first), Ok(count)) = (usize::try_from(query.first), usize::try_from(query.count))
-        else {
+        let first = usize::try_from(query.pseudo_index);
+        let (Ok(first), Ok(count)) = (first, usize::try_from(query.subscription_count)) else {
             return Ok(Some(Answer::SubscriptionUnknown));
         };
+        let channel_fragment = text(query.channel);
         let matching = subscriptions.registered().skip(first).filter(|(_, known)| {
-            query.stream_id.is_none_or(|stream_id| known.stream_id == stream_id)
-                && known.channel.contains(&*query.channel_fragment)
+            (query.apply_stream_id != 1 || known.stream_id == query.stream_id)
+                && known.channel.contains(&*channel_fragment)
         });
         let mut sent = 0;
         for (id, known) in matching.take(count) {

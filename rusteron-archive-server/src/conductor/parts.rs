@@ -11,10 +11,11 @@ use crate::conductor::sessions::Requester;
 use crate::conductor::subscriptions::Extension;
 use crate::conductor::tokens::Tokens;
 use crate::conductor::turn::Turn;
-use crate::control::request::{self, Command, Replay, Request};
+use crate::control::request::{self, RecordingFilter, Replay, Request, recording_or_none, text};
 use crate::control::responses::{Answer, Failure};
 use crate::control::session::End;
-use crate::ids::CorrelationId;
+use crate::ids::{CorrelationId, RecordingId, RegistrationId, ReplaySessionId, ReplicationId};
+use crate::protocol::messages::Message;
 
 /// Each part owns its state. A part that needs another one gets it as an argument.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ impl Parts {
         &mut self,
         turn: &mut Turn<'_>,
         requester: Requester,
-        command: &Command<'_>,
+        command: &Message<'_>,
     ) {
         match self.outcome(turn, requester, command) {
             Ok(Some(answer)) => turn.respond(requester, &answer),
@@ -58,104 +59,134 @@ impl Parts {
         &mut self,
         turn: &mut Turn<'_>,
         requester: Requester,
-        command: &Command<'_>,
+        command: &Message<'_>,
     ) -> Result<Option<Answer>, Failure> {
         let Self { recordings, replays, replications, listings, segments, tokens } = self;
-        match *command {
-            Command::KeepAlive => Ok(None),
-            Command::ArchiveId => Ok(Some(Answer::Ok(turn.settings.archive_id))),
-            Command::StartRecording(ref source) => {
-                recordings.start(turn, requester, source)?;
+        let id = RecordingId::new;
+        let ok = |value| Ok(Some(Answer::Ok(value)));
+        match command {
+            Message::KeepAliveRequest(_) => Ok(None),
+            Message::ArchiveIdRequest(_) => ok(turn.settings.archive_id),
+            Message::StartRecordingRequest2(m) => {
+                recordings.start(turn, requester, &m.into())?;
                 defer_others(turn, requester.session);
                 Ok(None)
             }
-            Command::ExtendRecording(recording, ref source) => {
+            Message::ExtendRecordingRequest2(m) => {
+                let recording = id(m.recording_id);
                 let extension = Extension { recording, replication: None, destination: None };
-                recordings.extend(turn, requester, extension, source, &segments.deletions)?;
+                recordings.extend(turn, requester, extension, &m.into(), &segments.deletions)?;
                 defer_others(turn, requester.session);
                 Ok(None)
             }
-            Command::StopRecording { stream_id, ref channel } => {
-                recordings.stop(turn, stream_id, channel).map(Some)
+            Message::StopRecordingRequest(m) => {
+                recordings.stop(turn, m.stream_id, &text(m.channel)).map(Some)
             }
-            Command::StopRecordingSubscription(id) => {
-                recordings.stop_subscription(turn, id).map(Some)
+            Message::StopRecordingSubscriptionRequest(m) => {
+                let subscription = RegistrationId::new(m.subscription_id);
+                recordings.stop_subscription(turn, subscription).map(Some)
             }
-            Command::StopRecordingByIdentity(recording) => {
-                recordings.stop_by_identity(turn, recording).map(Some)
+            Message::StopRecordingByIdentityRequest(m) => {
+                recordings.stop_by_identity(turn, id(m.recording_id)).map(Some)
             }
-            Command::Replay(ref replay) => {
-                replays.start(turn, requester, replay, None, recordings, &segments.deletions)?;
+            Message::ReplayRequest(m) => {
+                let deletions = &segments.deletions;
+                replays.start(turn, requester, &m.into(), None, recordings, deletions)?;
                 Ok(None)
             }
-            Command::StopReplay(session_id) => {
-                replays.stop(turn, session_id);
-                Ok(Some(Answer::Ok(0)))
+            Message::BoundedReplayRequest(m) => {
+                let deletions = &segments.deletions;
+                replays.start(turn, requester, &m.into(), None, recordings, deletions)?;
+                Ok(None)
             }
-            Command::StopAllReplays(recording) => {
-                replays.stop_all(turn, recording);
-                Ok(Some(Answer::Ok(0)))
+            Message::StopReplayRequest(m) => {
+                replays.stop(turn, ReplaySessionId::new(m.replay_session_id));
+                ok(0)
             }
-            Command::ReplayToken(recording) => {
-                let token = tokens.draw(requester.session, recording, turn.now);
-                let token = token.ok_or_else(|| Failure::generic("too many replay tokens"))?;
-                Ok(Some(Answer::Ok(token)))
+            Message::StopAllReplaysRequest(m) => {
+                replays.stop_all(turn, recording_or_none(m.recording_id));
+                ok(0)
             }
-            Command::ListRecordings { from, count, ref filter } => {
-                listings.list_recordings(requester, from, count, filter.as_ref())
+            Message::ReplayTokenRequest(m) => {
+                let token = tokens.draw(requester.session, id(m.recording_id), turn.now);
+                ok(token.ok_or_else(|| Failure::generic("too many replay tokens"))?)
             }
-            Command::ListRecording(recording) => {
-                listings.list_recording(turn, requester, recording)
+            Message::ListRecordingsRequest(m) => {
+                let from = id(m.from_recording_id);
+                listings.list_recordings(requester, from, m.record_count, None)
             }
-            Command::FindLastMatching { min_recording, session_id, ref filter } => {
-                find_last_matching(turn.catalog, min_recording, session_id, filter).map(Some)
+            Message::ListRecordingsForUriRequest(m) => {
+                let from = id(m.from_recording_id);
+                let filter =
+                    RecordingFilter { stream_id: m.stream_id, channel_fragment: m.channel };
+                listings.list_recordings(requester, from, m.record_count, Some(&filter))
             }
-            Command::ListSubscriptions(ref query) => {
-                listings.list_subscriptions(turn, requester, query, recordings.subscriptions())
+            Message::ListRecordingRequest(m) => {
+                listings.list_recording(turn, requester, id(m.recording_id))
             }
-            Command::StartPosition(recording) => {
-                Ok(Some(Answer::Ok(turn.recording(recording)?.start_position)))
+            Message::FindLastMatchingRecordingRequest(m) => {
+                let min = id(m.min_recording_id);
+                let filter =
+                    RecordingFilter { stream_id: m.stream_id, channel_fragment: m.channel };
+                find_last_matching(turn.catalog, min, m.session_id, &filter).map(Some)
             }
-            Command::StopPosition(recording) => {
-                Ok(Some(Answer::Ok(turn.recording(recording)?.stop_position)))
+            Message::ListRecordingSubscriptionsRequest(m) => {
+                listings.list_subscriptions(turn, requester, m, recordings.subscriptions())
             }
-            Command::RecordingPosition(recording) => {
+            Message::StartPositionRequest(m) => {
+                ok(turn.recording(id(m.recording_id))?.start_position)
+            }
+            Message::StopPositionRequest(m) => {
+                ok(turn.recording(id(m.recording_id))?.stop_position)
+            }
+            Message::RecordingPositionRequest(m) => {
+                let recording = id(m.recording_id);
                 turn.recording(recording)?;
-                Ok(Some(Answer::Ok(recordings.position(recording))))
+                ok(recordings.position(recording))
             }
-            Command::MaxRecordedPosition(recording) => {
+            Message::MaxRecordedPositionRequest(m) => {
+                let recording = id(m.recording_id);
                 let known = turn.recording(recording)?;
-                let is_active = known.is_active();
-                let active = is_active.then(|| recordings.position(recording));
-                Ok(Some(Answer::Ok(active.unwrap_or(known.stop_position))))
+                match known.is_active() {
+                    true => ok(recordings.position(recording)),
+                    false => ok(known.stop_position),
+                }
             }
-            Command::UpdateChannel { recording, ref channel } => {
+            Message::UpdateChannelRequest(m) => {
                 listings.check_none(requester.session)?;
-                turn.update_channel(recording, channel).map(Some)
+                turn.update_channel(id(m.recording_id), &text(m.channel)).map(Some)
             }
-            Command::TruncateRecording { recording, position } => {
-                segments.truncate_recording(turn, requester, recording, position, replays)
+            Message::TruncateRecordingRequest(m) => {
+                let recording = id(m.recording_id);
+                segments.truncate_recording(turn, requester, recording, m.position, replays)
             }
-            Command::PurgeRecording(recording) => {
-                segments.purge_recording(turn, requester, recording, replays)
+            Message::PurgeRecordingRequest(m) => {
+                segments.purge_recording(turn, requester, id(m.recording_id), replays)
             }
-            Command::DetachSegments { recording, start } => {
+            Message::DetachSegmentsRequest(m) => {
+                let (recording, start) = (id(m.recording_id), m.new_start_position);
                 Segments::detach(turn, recording, start, recordings, replays)
             }
-            Command::PurgeSegments { recording, start } => {
+            Message::PurgeSegmentsRequest(m) => {
+                let (recording, start) = (id(m.recording_id), m.new_start_position);
                 segments.purge(turn, requester, recording, start, recordings, replays)
             }
-            Command::DeleteDetachedSegments(recording) => {
-                segments.delete_detached(turn, requester, recording)
+            Message::DeleteDetachedSegmentsRequest(m) => {
+                segments.delete_detached(turn, requester, id(m.recording_id))
             }
-            Command::AttachSegments(recording) => segments.attach(turn, recording),
-            Command::MigrateSegments { source, destination } => {
+            Message::AttachSegmentsRequest(m) => segments.attach(turn, id(m.recording_id)),
+            Message::MigrateSegmentsRequest(m) => {
+                let (source, destination) = (id(m.src_recording_id), id(m.dst_recording_id));
                 segments.migrate(turn, requester, source, destination, replays)
             }
-            Command::Replicate(ref request) => {
-                replications.start(turn, requester, request, recordings).map(Some)
+            Message::ReplicateRequest2(m) => {
+                replications.start(turn, requester, m, recordings).map(Some)
             }
-            Command::StopReplication(id) => replications.stop(id).map(Some),
+            Message::StopReplicationRequest(m) => {
+                replications.stop(ReplicationId::new(m.replication_id)).map(Some)
+            }
+            // `request::decode` makes no other message a command.
+            _ => Ok(None),
         }
     }
 

@@ -11,10 +11,11 @@ use crate::conductor::recordings::{Ended, Recordings};
 use crate::conductor::sessions::Requester;
 use crate::conductor::subscriptions::Extension;
 use crate::conductor::turn::Turn;
-use crate::control::request::{Replicate, Source};
+use crate::control::request::{Source, recording_or_none, text};
 use crate::control::responses::{Answer, SignalEvent};
-use crate::ids::{CorrelationId, ReplicationId, Ticket};
+use crate::ids::{CorrelationId, ReplicationId, SourceRecordingId, Ticket};
 use crate::protocol::error_code::ErrorCode;
+use crate::protocol::messages::ReplicateRequest2;
 use crate::protocol::signal::Signal;
 use crate::replication::{
     Action, ControlChannels, Copy, ReplayChannels, ReplicatedImage, Replication,
@@ -92,7 +93,7 @@ impl Replications {
         &mut self,
         turn: &mut Turn<'_>,
         requester: Requester,
-        request: &Replicate<'_>,
+        request: &ReplicateRequest2<'_>,
         recordings: &Recordings,
     ) -> Result<Answer, Failure> {
         let settings = turn.settings.replication.clone();
@@ -101,15 +102,15 @@ impl Replications {
             let text = format!("max concurrent replications reached at {max}");
             return Err(Failure::generic(text));
         }
-        let is_tagged = request.channel_tag != NULL || request.subscription_tag != NULL;
+        let is_tagged = request.channel_tag_id != NULL || request.subscription_tag_id != NULL;
         let has_live = !request.live_destination.is_empty();
-        let or_setting = |text: &str, setting: &str, name: &str| match (text, setting) {
-            ("", "") => Err(Failure::generic(format!("{name} is not set"))),
-            ("", setting) => Ok(setting.to_owned()),
-            (text, _) => Ok(text.to_owned()),
+        let or_setting = |channel: &[u8], setting: &str, name: &str| match (channel, setting) {
+            (b"", "") => Err(Failure::generic(format!("{name} is not set"))),
+            (b"", setting) => Ok(setting.to_owned()),
+            (channel, _) => Ok(text(channel).into_owned()),
         };
         let name = "replication_channel (AERON_ARCHIVE_REPLICATION_CHANNEL)";
-        let channel = or_setting(&request.channel, &settings.channel, name)?;
+        let channel = or_setting(request.replication_channel, &settings.channel, name)?;
         let is_response = Channel::parse(&channel)?.is_response();
         let unusable =
             |use_| Failure::generic(format!("response channels can't be used with {use_}"));
@@ -119,14 +120,14 @@ impl Replications {
         if is_response && is_tagged {
             return Err(unusable("tagged replication"));
         }
-        let recording = request.recording;
+        let recording = recording_or_none(request.dst_recording_id);
         let existing = recording.map(|recording| existing(turn, recording, recordings));
         let existing = existing.transpose()?;
         let name = "control_response_channel (AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL)";
         let response_channel =
-            or_setting(&request.source_response_channel, &settings.response_channel, name)?;
+            or_setting(request.src_response_channel, &settings.response_channel, name)?;
         let control = ControlChannels::new(
-            (&request.source_channel, request.source_stream_id),
+            (&text(request.src_control_channel), request.src_control_stream_id),
             (&response_channel, settings.response_stream_id),
             turn.settings.response,
         )?;
@@ -134,7 +135,7 @@ impl Replications {
         let id = ReplicationId::new(turn.sessions.next_id().get());
         let or_id = |tag| if tag == NULL { id.get() } else { tag };
         let tags = (is_tagged || has_live)
-            .then(|| (or_id(request.channel_tag), or_id(request.subscription_tag)));
+            .then(|| (or_id(request.channel_tag_id), or_id(request.subscription_tag_id)));
         let AeronVersion { text: version, commit, .. } = AeronVersion::linked();
         let client_info = format!(
             "name=archive archiveId={} replicationSessionId={id} version={version} commit={commit}",
@@ -144,18 +145,18 @@ impl Replications {
             replication: id,
             request_channel: control.requests.clone(),
             response_stream_id: settings.response_stream_id,
-            credentials: request.credentials.to_vec(),
+            credentials: request.encoded_credentials.to_vec(),
             client_info,
             timeout_ns: settings.message_timeout_ns,
         };
         let copied = ReplicationRequest {
-            source_recording: request.source_recording,
+            source_recording: SourceRecordingId::new(request.src_recording_id),
             recording,
             existing,
             stop_position: request.stop_position,
-            live_destination: has_live.then(|| request.live_destination.clone().into_owned()),
+            live_destination: has_live.then(|| text(request.live_destination).into_owned()),
             file_io_max_length: request.file_io_max_length,
-            session_id: request.session_id,
+            session_id: request.replication_session_id,
             replay: ReplayChannels::new(&channel, tags)?,
             control: control.clone(),
         };
@@ -166,15 +167,15 @@ impl Replications {
                 correlation_id: CorrelationId::new(id.get()),
             },
             machine: Replication::new(copied, source, settings.message_timeout_ns),
-            source_stream_id: request.source_stream_id,
+            source_stream_id: request.src_control_stream_id,
             ticket: None,
             is_ending: false,
         };
         self.by_id.insert(id, active);
         log::debug!(
             "replication {id}: recording {} of {} to recording {}",
-            request.source_recording,
-            request.source_channel,
+            request.src_recording_id,
+            text(request.src_control_channel),
             recording.map_or(NULL, RecordingId::get)
         );
         turn.out.order(Effect::ConnectSource { replication: id, channels: control });

@@ -10,6 +10,7 @@ use crate::control::waiting::Waiting;
 use crate::control::{Clock, Responder, Sending};
 use crate::ids::{CorrelationId, ImageId, SessionId};
 use crate::protocol::error_code::ErrorCode;
+use crate::protocol::messages::ChallengeResponse;
 
 /// The pause between repetitions of an answer to a connect request.
 const RESEND_INTERVAL_NS: i64 = 200_000_000;
@@ -224,14 +225,13 @@ impl ControlSession {
 
     pub(crate) fn on_challenge_response(
         &mut self,
-        correlation_id: CorrelationId,
-        credentials: &[u8],
+        response: ChallengeResponse<'_>,
         authenticator: &mut dyn Authenticator,
         now: Clock,
     ) {
         if self.state == State::Challenged {
-            self.connect.correlation_id = correlation_id;
-            let session = self.connect.session;
+            self.connect.correlation_id = CorrelationId::new(response.correlation_id);
+            let (session, credentials) = (self.connect.session, response.encoded_credentials);
             let outcome = catch(|| {
                 authenticator.on_challenge_response(session.get(), credentials, now.epoch_ms)
             });

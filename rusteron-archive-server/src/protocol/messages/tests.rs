@@ -4,6 +4,7 @@ use rusteron_core::sbe::MessageHeader;
 use rusteron_test_support::Random;
 
 use super::*;
+use crate::control::request::OF_SERVER;
 
 fn decode(message: &[u8]) -> Option<Message<'_>> {
     let (header, body) = MessageHeader::split(message)?;
@@ -29,10 +30,9 @@ fn example(layout: &rusteron_core::sbe::Layout) -> (Vec<i64>, Vec<&'static [u8]>
 
 #[test]
 fn table_has_all_requests_and_answers() {
-    let of_server = [1, 22, 23, 24, 59, 101, 102, 103, 106];
-    let requests = LAYOUTS.iter().filter(|layout| !of_server.contains(&layout.template_id));
+    let requests = LAYOUTS.iter().filter(|layout| !OF_SERVER.contains(&layout.template_id));
     assert_eq!(requests.count(), 38);
-    assert_eq!(LAYOUTS.len(), 38 + of_server.len());
+    assert_eq!(LAYOUTS.len(), 38 + OF_SERVER.len());
 }
 
 #[test]
