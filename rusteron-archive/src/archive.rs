@@ -364,7 +364,7 @@ impl Archive {
         }
         let client = RawClient::new(&self.aeron);
         // A callback would wait for a request that waits for the client, which runs the callback.
-        client.forbid_blocking(operation)?;
+        client.forbid_blocking(operation, None)?;
         let outcome = {
             let _lock = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
             client.command(operation, || call(self.connection.raw.as_ptr()))

@@ -83,7 +83,7 @@ impl Aeron {
     /// Corresponds to `aeron_init` and `aeron_start`.
     #[doc(alias("aeron_init", "aeron_start"))]
     pub fn connect(context: Context) -> Result<Self> {
-        callback::forbid_blocking("connect")?;
+        callback::forbid_blocking("connect", Some("async_connect"))?;
         Self::connect_unless_cancelled(context, &AtomicBool::new(false))
     }
 
@@ -113,7 +113,7 @@ impl Aeron {
     /// Corresponds to `aeron_async_add_publication` and `aeron_async_add_publication_poll`.
     #[doc(alias("aeron_async_add_publication", "aeron_async_add_publication_poll"))]
     pub fn add_publication(&self, channel: impl AsChannel, stream_id: i32) -> Result<Publication> {
-        callback::forbid_blocking("add_publication")?;
+        callback::forbid_blocking("add_publication", Some("async_add_publication"))?;
         self.async_add_publication(channel, stream_id)?.wait()
     }
 
@@ -164,7 +164,10 @@ impl Aeron {
         channel: impl AsChannel,
         stream_id: i32,
     ) -> Result<ExclusivePublication> {
-        callback::forbid_blocking("add_exclusive_publication")?;
+        callback::forbid_blocking(
+            "add_exclusive_publication",
+            Some("async_add_exclusive_publication"),
+        )?;
         self.async_add_exclusive_publication(channel, stream_id)?.wait()
     }
 
@@ -209,7 +212,7 @@ impl Aeron {
         channel: impl AsChannel,
         stream_id: i32,
     ) -> Result<Subscription> {
-        callback::forbid_blocking("add_subscription")?;
+        callback::forbid_blocking("add_subscription", Some("async_add_subscription"))?;
         self.async_add_subscription(channel, stream_id)?.wait()
     }
 
@@ -294,7 +297,7 @@ impl Aeron {
     /// Corresponds to `aeron_async_next_session_id` and `aeron_async_next_session_id_poll`.
     #[doc(alias("aeron_async_next_session_id", "aeron_async_next_session_id_poll"))]
     pub fn next_session_id(&self, stream_id: i32) -> Result<i32> {
-        callback::forbid_blocking("next_session_id")?;
+        callback::forbid_blocking("next_session_id", Some("async_next_session_id"))?;
         self.async_next_session_id(stream_id)?.wait().map(NextSessionId::get)
     }
 

@@ -197,7 +197,7 @@ impl Client {
     pub(crate) fn command<T>(&self, call: impl FnOnce() -> T) -> Result<T> {
         self.check_process()?;
         let Some(invoker) = &self.invoker else { return Ok(self.command_conductor(call)) };
-        callback::forbid_blocking("without a conductor thread, a command")?;
+        callback::forbid_blocking("without a conductor thread, a command", None)?;
         let lock = lock(invoker);
         let outcome = call();
         self.end_duty_cycle(invoker, lock);
@@ -266,7 +266,7 @@ impl Client {
     pub(crate) fn do_work(&self) -> Result<usize> {
         self.check_process()?;
         let invoker = self.invoker()?;
-        callback::forbid_blocking("do_work")?;
+        callback::forbid_blocking("do_work", None)?;
         let lock = lock(invoker);
         // SAFETY: this thread runs the conductor, and the lock keeps others from it.
         unsafe { self.context().close_state.look_for_driver(Instant::now()) };

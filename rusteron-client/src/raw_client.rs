@@ -72,9 +72,9 @@ impl<'a> RawClient<'a> {
     /// # Errors
     /// - [`ErrorKind::CalledFromConductor`] in a callback of a conductor;
     /// - [`ErrorKind::ClientClosed`] in a forked child.
-    pub fn forbid_blocking(self, operation: &str) -> Result<()> {
+    pub fn forbid_blocking(self, operation: &str, instead: Option<&str>) -> Result<()> {
         self.0.client().check_process()?;
-        callback::forbid_blocking(operation)
+        callback::forbid_blocking(operation, instead)
     }
 
     /// Runs a C function that may wait, or send commands to the conductor; `operation` names the
@@ -84,7 +84,7 @@ impl<'a> RawClient<'a> {
     /// # Errors
     /// [`ErrorKind::CalledFromConductor`] in a callback of a conductor.
     pub fn command<T>(self, operation: &str, call: impl FnOnce() -> T) -> Result<T> {
-        callback::forbid_blocking(operation)?;
+        callback::forbid_blocking(operation, None)?;
         self.0.client().command(call)
     }
 

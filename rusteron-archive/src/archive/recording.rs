@@ -429,7 +429,7 @@ impl Archive {
         const OPERATION: &str = "await_recording";
         let aeron = self.aeron();
         let client = RawClient::new(aeron);
-        client.forbid_blocking(OPERATION)?;
+        client.forbid_blocking(OPERATION, None)?;
         let start = Instant::now();
         let found = client.wait_for(|| -> Result<_> {
             aeron.check_open()?;

@@ -31,7 +31,7 @@ impl Aeron {
     /// Corresponds to `aeron_async_add_counter` and `aeron_async_add_counter_poll`.
     #[doc(alias("aeron_async_add_counter", "aeron_async_add_counter_poll"))]
     pub fn add_counter(&self, type_id: i32, key: &[u8], label: &str) -> Result<Counter> {
-        callback::forbid_blocking("add_counter")?;
+        callback::forbid_blocking("add_counter", Some("async_add_counter"))?;
         self.async_add_counter(type_id, key, label)?.wait()
     }
 
@@ -76,7 +76,7 @@ impl Aeron {
         label: &str,
         registration_id: i64,
     ) -> Result<Counter> {
-        callback::forbid_blocking("add_static_counter")?;
+        callback::forbid_blocking("add_static_counter", Some("async_add_static_counter"))?;
         self.async_add_static_counter(type_id, key, label, registration_id)?.wait()
     }
 

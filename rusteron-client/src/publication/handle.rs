@@ -324,7 +324,7 @@ impl PublicationHandle {
     /// `aeron_publication_async_destination_poll`.
     #[doc(alias = "aeron_publication_async_add_destination")]
     pub fn add_destination(&self, destination: impl AsChannel) -> Result<i64> {
-        callback::forbid_blocking("add_destination")?;
+        callback::forbid_blocking("add_destination", Some("async_add_destination"))?;
         self.async_add_destination(destination)?.wait()
     }
 
@@ -364,7 +364,7 @@ impl PublicationHandle {
     /// `aeron_publication_async_destination_poll`.
     #[doc(alias = "aeron_publication_async_remove_destination")]
     pub fn remove_destination(&self, destination: impl AsChannel) -> Result<()> {
-        callback::forbid_blocking("remove_destination")?;
+        callback::forbid_blocking("remove_destination", Some("async_remove_destination"))?;
         self.async_remove_destination(destination)?.wait().map(drop)
     }
 
@@ -407,7 +407,10 @@ impl PublicationHandle {
     /// `aeron_publication_async_destination_poll`.
     #[doc(alias = "aeron_publication_async_remove_destination_by_id")]
     pub fn remove_destination_by_id(&self, registration_id: i64) -> Result<()> {
-        callback::forbid_blocking("remove_destination_by_id")?;
+        callback::forbid_blocking(
+            "remove_destination_by_id",
+            Some("async_remove_destination_by_id"),
+        )?;
         self.async_remove_destination_by_id(registration_id)?.wait().map(drop)
     }
 

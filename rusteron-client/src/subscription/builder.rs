@@ -129,7 +129,7 @@ impl<'a> SubscriptionBuilder<'a> {
     /// Corresponds to `aeron_async_add_subscription` and `aeron_async_add_subscription_poll`.
     #[doc(alias("aeron_async_add_subscription", "aeron_async_add_subscription_poll"))]
     pub fn add(self) -> Result<Subscription> {
-        callback::forbid_blocking("add_subscription")?;
+        callback::forbid_blocking("add", Some("async_add"))?;
         self.async_add()?.wait()
     }
 

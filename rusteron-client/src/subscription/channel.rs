@@ -40,7 +40,7 @@ impl Subscription {
         "aeron_subscription_async_destination_poll"
     ))]
     pub fn add_destination(&mut self, channel: impl AsChannel) -> Result<()> {
-        callback::forbid_blocking("add_destination")?;
+        callback::forbid_blocking("add_destination", Some("async_add_destination"))?;
         self.async_add_destination(channel)?.wait().map(drop)
     }
 
@@ -90,7 +90,7 @@ impl Subscription {
         "aeron_subscription_async_destination_poll"
     ))]
     pub fn remove_destination(&mut self, channel: impl AsChannel) -> Result<()> {
-        callback::forbid_blocking("remove_destination")?;
+        callback::forbid_blocking("remove_destination", Some("async_remove_destination"))?;
         self.async_remove_destination(channel)?.wait().map(drop)
     }
 

@@ -104,7 +104,7 @@ impl ClusterClient {
     /// Corresponds to `AeronCluster.connect`.
     pub fn connect(aeron: &Aeron, context: ClusterContext) -> Result<Self> {
         let client = RawClient::new(aeron);
-        client.forbid_blocking("connect")?;
+        client.forbid_blocking("connect", Some("async_connect"))?;
         let mut attempt = Self::async_connect(aeron, context)?;
         let mut idle = attempt.context().idle_strategy().new_strategy();
         loop {

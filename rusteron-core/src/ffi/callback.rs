@@ -98,19 +98,16 @@ pub fn is_running() -> bool {
     DEPTH.get() > 0
 }
 
-/// Returns an error if waiting in this thread would be a deadlock.
-pub fn forbid_blocking(operation: &str) -> Result<()> {
+/// Returns an error if waiting in this thread would be a deadlock. It names the function that can
+/// be called instead, if there is one.
+pub fn forbid_blocking(operation: &str, instead: Option<&str>) -> Result<()> {
     if is_running() {
-        let has_async = ["add_", "remove_", "connect", "next_session_id"];
-        let or_async = match has_async.iter().any(|beginning| operation.starts_with(beginning)) {
-            true => format!(", or call async_{operation}"),
-            false => String::new(),
-        };
+        let or_call = instead.map_or(String::new(), |instead| format!(", or call {instead}"));
         return Err(Error::new(
             ErrorKind::CalledFromConductor,
             format!(
                 "{operation} would wait for the conductor, whose thread this is; pass the event to \
-                 another thread{or_async}"
+                 another thread{or_call}"
             ),
         ));
     }
@@ -123,16 +120,18 @@ mod tests {
 
     #[test]
     fn blocking_is_forbidden_in_callbacks() {
-        assert!(forbid_blocking("add_publication").is_ok());
+        assert!(forbid_blocking("add_publication", Some("async_add_publication")).is_ok());
         let mut inside = None;
-        run("handler", || inside = Some(forbid_blocking("add_publication")));
+        run("handler", || {
+            inside = Some(forbid_blocking("add_publication", Some("async_add_publication")))
+        });
         let error = inside.expect("the callback ran").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::CalledFromConductor);
         assert!(
             error.message().ends_with("another thread, or call async_add_publication"),
             "{error}"
         );
-        assert!(forbid_blocking("add_publication").is_ok());
+        assert!(forbid_blocking("add_publication", Some("async_add_publication")).is_ok());
     }
 
     #[test]
