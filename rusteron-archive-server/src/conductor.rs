@@ -25,6 +25,7 @@ mod replays;
 mod replications;
 mod segments;
 mod sessions;
+mod settings;
 mod subscriptions;
 mod tokens;
 mod turn;
@@ -32,7 +33,7 @@ mod turn;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod tests;
 
-pub(crate) use replications::ReplicationSettings;
+pub(crate) use settings::{ConductorSettings, ReplicationSettings};
 
 use std::sync::Arc;
 
@@ -40,7 +41,7 @@ use rusteron_core::impl_debug;
 use rusteron_core::panic::catch;
 
 use crate::catalog::Catalog;
-use crate::channel::{Channel, ResponseDefaults};
+use crate::channel::Channel;
 use crate::conductor::effect::{Clock, Effect, ImageId, Outside, SessionId};
 use crate::conductor::event::Event;
 use crate::conductor::parts::Parts;
@@ -49,7 +50,7 @@ use crate::conductor::turn::Shared;
 use crate::control::authentication::{Authenticator, Authorisation};
 use crate::control::request::{self, Replay, Request, SessionRequest, text};
 use crate::control::responses::{Answer, Failure};
-use crate::control::session::{Connect, End, SessionSettings};
+use crate::control::session::{Connect, End};
 use crate::control::strangers::Admission;
 use crate::ids::CorrelationId;
 use crate::mark_file::MarkFile;
@@ -57,25 +58,6 @@ use crate::protocol::PROTOCOL_VERSION;
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::messages::AuthConnectRequest;
 use crate::storage::Storage;
-
-/// What the conductor is told once. Lengths are in bytes.
-#[derive(Debug, Clone)]
-pub(crate) struct ConductorSettings {
-    pub(crate) archive_id: i64,
-    pub(crate) session: SessionSettings,
-    /// The id of the first control session. Ids of an earlier archive should not come again soon.
-    pub(crate) first_session_id: SessionId,
-    pub(crate) response: ResponseDefaults,
-    pub(crate) max_concurrent_recordings: usize,
-    pub(crate) max_concurrent_replays: usize,
-    pub(crate) segment_length: i32,
-    pub(crate) file_io_max_length: i32,
-    /// With this space left, or less, no recording begins.
-    pub(crate) low_storage_space_threshold: u64,
-    pub(crate) replay_linger_ns: i64,
-    pub(crate) recording_events_enabled: bool,
-    pub(crate) replication: ReplicationSettings,
-}
 
 /// Decides what the archive does. It owns the catalog and the states of sessions, recordings and
 /// replays; what needs the driver, or time, is an [`Effect`].

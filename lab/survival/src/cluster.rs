@@ -36,10 +36,11 @@ mod faults;
 mod node;
 mod options;
 mod parts;
+mod process;
 
 pub(crate) use campaign::run;
 #[cfg(test)]
 pub(crate) use faults::ClusterFault;
-pub(crate) use node::Process;
 pub(crate) use options::{ClusterOptions, MemberOptions};
 pub(crate) use parts::play;
+pub(crate) use process::Process;

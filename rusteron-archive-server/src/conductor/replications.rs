@@ -25,19 +25,6 @@ use crate::replication::{
 /// −1 stands for no id and no position.
 const NULL: i64 = -1;
 
-/// Settings that all replications share.
-#[derive(Debug, Clone)]
-pub(crate) struct ReplicationSettings {
-    /// Where sources send their recordings to, unless a request says so. May be empty.
-    pub(crate) channel: String,
-    /// Where sources send their answers to, unless a request says so. May be empty.
-    pub(crate) response_channel: String,
-    pub(crate) response_stream_id: i32,
-    /// For a connection, and for each answer.
-    pub(crate) message_timeout_ns: i64,
-    pub(crate) max_concurrent: usize,
-}
-
 #[derive(Debug)]
 struct ActiveReplication {
     /// The client, with the replication's id in the place of a request's.

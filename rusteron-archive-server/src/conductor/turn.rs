@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::catalog::{Catalog, Descriptor};
 use crate::channel::Channel;
-use crate::conductor::ConductorSettings;
 use crate::conductor::effect::{Clock, Failure, Outside, RecordingId};
 use crate::conductor::sessions::{Requester, Sessions};
+use crate::conductor::settings::ConductorSettings;
 use crate::control::responses::{Answer, SignalEvent};
 use crate::protocol::error_code::ErrorCode;
 use crate::storage::Storage;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::task::{self, Poll};
 use std::time::{Duration, Instant};
 
+use rusteron_client::raw_client::RawClient;
 use rusteron_client::{
-    Action, Aeron, AnyPublication, ChannelUri, Error, Header, OfferError, PollError, Publisher,
-    Registration, Subscription,
+    Action, Aeron, AnyPublication, ChannelUri, Error, Header, IdleStrategy, OfferError, PollError,
+    Publisher, Registration, Subscription,
 };
 use rusteron_core::ffi::wake;
 
@@ -55,8 +56,65 @@ pub struct AsyncClusterConnect {
     ingress_channel: ChannelUri,
 }
 
+/// How sessions begin.
+impl ClusterClient {
+    /// Connects to a cluster, and waits for a session.
+    ///
+    /// Blocks at most for the [message timeout](ClusterContext::set_message_timeout), and idles
+    /// with the context's idle strategy. For a client without a conductor thread, does the
+    /// conductor's work meanwhile. Asks all members with endpoints, follows a redirect to the
+    /// leader, and answers a challenge.
+    ///
+    /// The cluster has then appended the session to its log. The session can still vanish with the
+    /// leader, before it is committed.
+    ///
+    /// # Errors
+    /// - [`ClusterErrorKind::InvalidArgument`]: a setting is missing or not valid;
+    /// - [`ClusterErrorKind::Timeout`]: no session in time;
+    /// - [`ClusterErrorKind::Rejected`]: the cluster refuses the session, with its text;
+    /// - [`ClusterErrorKind::AuthenticationRejected`]: the cluster refuses the credentials;
+    /// - [`ClusterErrorKind::ConnectionLost`]: the leader disconnected after a challenge;
+    /// - [`ClusterErrorKind::Client`] with [`CalledFromConductor`](rusteron_client::ErrorKind):
+    ///   called from a callback;
+    /// - [`ClusterErrorKind::Client`] with other kinds: the Aeron client's errors, if there is a
+    ///   publication to no member, or no subscription.
+    ///
+    /// Corresponds to `AeronCluster.connect`.
+    pub fn connect(aeron: &Aeron, context: ClusterContext) -> Result<Self> {
+        let client = RawClient::new(aeron);
+        client.forbid_blocking("connect", Some("async_connect"))?;
+        let mut attempt = Self::async_connect(aeron, context)?;
+        let mut idle = attempt.context().idle_strategy().new_strategy();
+        loop {
+            let state = attempt.state();
+            if let Some(client) = attempt.poll()? {
+                return Ok(client);
+            }
+            if client.has_invoker() {
+                // A fatal error closes the client, which the next poll reports.
+                let _ = attempt.aeron().do_work();
+            }
+            idle.idle(usize::from(state != attempt.state()));
+        }
+    }
+
+    /// Starts connecting to a cluster. Poll or await the result.
+    ///
+    /// Does not block. The message timeout starts now.
+    ///
+    /// # Errors
+    /// [`ClusterErrorKind::InvalidArgument`]: a setting is missing or not valid. The other errors of
+    /// [`connect`](Self::connect) are returned by [`AsyncClusterConnect::poll`].
+    ///
+    /// Corresponds to `AeronCluster.asyncConnect`.
+    #[doc(alias = "asyncConnect")]
+    pub fn async_connect(aeron: &Aeron, context: ClusterContext) -> Result<AsyncClusterConnect> {
+        AsyncClusterConnect::begin(aeron, context)
+    }
+}
+
 impl AsyncClusterConnect {
-    pub(crate) fn begin(aeron: &Aeron, context: ClusterContext) -> Result<Self> {
+    fn begin(aeron: &Aeron, context: ClusterContext) -> Result<Self> {
         let channels = context.conclude()?;
         let connect = Connect::new(&context, channels.ingress.clone(), Instant::now())?;
         let network = Network {

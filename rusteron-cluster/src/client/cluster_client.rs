@@ -4,18 +4,17 @@ use std::fmt;
 use std::io::IoSlice;
 use std::sync::Arc;
 
-use rusteron_client::raw_client::RawClient;
-use rusteron_client::{Action, Aeron, IdleStrategy, OfferError, Position, Subscription};
+use rusteron_client::{Action, OfferError, Position, Subscription};
 
-use crate::client::async_connect::AsyncClusterConnect;
 use crate::client::cluster_egress::ClusterEgress;
-use crate::client::context::ClusterContext;
 use crate::client::egress::Egress;
 use crate::client::ingress::{Ingress, IngressClaim};
 use crate::client::session::ClusterState;
 use crate::error::Result;
 #[cfg(doc)]
-use crate::{client::session::ClusterCloseCause, error::ClusterErrorKind};
+use crate::{
+    client::context::ClusterContext, client::session::ClusterCloseCause, error::ClusterErrorKind,
+};
 
 /// A session with a cluster: sends messages to its services, and receives theirs.
 ///
@@ -80,60 +79,6 @@ pub struct ClusterClient {
 }
 
 impl ClusterClient {
-    /// Connects to a cluster, and waits for a session.
-    ///
-    /// Blocks at most for the [message timeout](ClusterContext::set_message_timeout), and idles
-    /// with the context's idle strategy. For a client without a conductor thread, does the
-    /// conductor's work meanwhile. Asks all members with endpoints, follows a redirect to the
-    /// leader, and answers a challenge.
-    ///
-    /// The cluster has then appended the session to its log. The session can still vanish with the
-    /// leader, before it is committed.
-    ///
-    /// # Errors
-    /// - [`ClusterErrorKind::InvalidArgument`]: a setting is missing or not valid;
-    /// - [`ClusterErrorKind::Timeout`]: no session in time;
-    /// - [`ClusterErrorKind::Rejected`]: the cluster refuses the session, with its text;
-    /// - [`ClusterErrorKind::AuthenticationRejected`]: the cluster refuses the credentials;
-    /// - [`ClusterErrorKind::ConnectionLost`]: the leader disconnected after a challenge;
-    /// - [`ClusterErrorKind::Client`] with [`CalledFromConductor`](rusteron_client::ErrorKind):
-    ///   called from a callback;
-    /// - [`ClusterErrorKind::Client`] with other kinds: the Aeron client's errors, if there is a
-    ///   publication to no member, or no subscription.
-    ///
-    /// Corresponds to `AeronCluster.connect`.
-    pub fn connect(aeron: &Aeron, context: ClusterContext) -> Result<Self> {
-        let client = RawClient::new(aeron);
-        client.forbid_blocking("connect", Some("async_connect"))?;
-        let mut attempt = Self::async_connect(aeron, context)?;
-        let mut idle = attempt.context().idle_strategy().new_strategy();
-        loop {
-            let state = attempt.state();
-            if let Some(client) = attempt.poll()? {
-                return Ok(client);
-            }
-            if client.has_invoker() {
-                // A fatal error closes the client, which the next poll reports.
-                let _ = attempt.aeron().do_work();
-            }
-            idle.idle(usize::from(state != attempt.state()));
-        }
-    }
-
-    /// Starts connecting to a cluster. Poll or await the result.
-    ///
-    /// Does not block. The message timeout starts now.
-    ///
-    /// # Errors
-    /// [`ClusterErrorKind::InvalidArgument`]: a setting is missing or not valid. The other errors of
-    /// [`connect`](Self::connect) are returned by [`AsyncClusterConnect::poll`].
-    ///
-    /// Corresponds to `AeronCluster.asyncConnect`.
-    #[doc(alias = "asyncConnect")]
-    pub fn async_connect(aeron: &Aeron, context: ClusterContext) -> Result<AsyncClusterConnect> {
-        AsyncClusterConnect::begin(aeron, context)
-    }
-
     pub(crate) fn new(ingress: Ingress, egress: ClusterEgress) -> Self {
         Self { ingress, egress }
     }
@@ -406,6 +351,7 @@ rusteron_core::impl_debug!(ClusterClient: ingress, egress);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{AsyncClusterConnect, ClusterContext};
 
     #[test]
     fn sessions_move_between_threads() {

@@ -7,40 +7,17 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use clap::ValueEnum;
 use rusteron_core::program::Failure;
 use rusteron_test_support::cluster::{Ports, SERVICE_CLOSED_FIRST};
 use rusteron_test_support::programs;
 use rustix::process::Signal;
 
 use super::options::Language;
+use super::process::Process;
 use crate::process::command;
 
 /// Aeron refuses to start beside a mark file whose last sign of life is younger than ten seconds.
 const RESTART_DELAY: Duration = Duration::from_millis(10_500);
-
-/// The processes of a member, in the order of their start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum Process {
-    /// Our media driver, and our archive
-    Driver,
-    /// Java's consensus module, and Java's archive
-    Module,
-    /// A ledger
-    Service,
-}
-
-impl Process {
-    pub(super) const ALL: [Self; 3] = [Self::Driver, Self::Module, Self::Service];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Driver => "driver",
-            Self::Module => "module",
-            Self::Service => "service",
-        }
-    }
-}
 
 /// Settings of all members. Timeouts of clients, drivers and images are Aeron's defaults, ten seconds.
 const PROPERTIES: [&str; 15] = [
