@@ -191,8 +191,8 @@ impl Conductor {
     ) {
         let SessionRequest { session, correlation_id, template_id, ref command } = *request;
         let turn = &mut self.shared.turn(now, out);
-        if let Some(replay) = Replay::by_token(command) {
-            return self.parts.replay_by_token(turn, image, correlation_id, &replay);
+        if let Some((token, replay)) = Replay::by_token(command) {
+            return self.parts.replay_by_token(turn, image, correlation_id, token, &replay);
         }
         let Some(control) = turn.sessions.get_mut(session) else {
             return turn.out.record_late_request(&format!(

@@ -67,12 +67,38 @@ ids! {
     ReplaySessionId;
     /// The registration id of an Aeron resource: what clients see as subscription id.
     RegistrationId;
+    /// The id of a replication's session with its source.
+    SourceSessionId;
+    /// The id that the source of a replication has for its replay.
+    SourceReplayId;
     /// Names the order for a subscription until there is a registration id.
     Ticket;
     /// The id that the driver has for an image: of a client's requests, or of a stream to record.
     ImageId;
     /// A client's id of a request, which the answer repeats.
     CorrelationId;
+}
+
+/// Stands for a session in requests for a replay. Whoever knows it may request the replay, so it is
+/// not printed among other things.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ReplayToken(i64);
+
+impl ReplayToken {
+    /// Returns the token of a message, in which -1 stands for none.
+    pub(crate) fn of(value: i64) -> Option<Self> {
+        (value != NULL_ID).then_some(Self(value))
+    }
+
+    pub(crate) const fn get(self) -> i64 {
+        self.0
+    }
+}
+
+impl fmt::Debug for ReplayToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("secret")
+    }
 }
 
 impl RecordingId {

@@ -25,7 +25,7 @@ use std::mem;
 use crate::channel::ChannelError;
 use crate::control::Clock;
 use crate::control::responses::Failure;
-use crate::ids::{RecordingId, SourceRecordingId};
+use crate::ids::{NULL_ID, RecordingId, ReplayToken, SourceRecordingId, SourceReplayId};
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::messages::{
     ListRecordingRequest, RecordingPositionRequest, ReplayRequest, ReplayTokenRequest,
@@ -49,13 +49,30 @@ enum State {
     Extend,
     AwaitSubscription,
     ReplayToken,
-    ReplayRequests,
-    Replay,
-    AwaitImage,
+    ReplayRequests {
+        token: ReplayToken,
+    },
+    Replay {
+        /// Without a response channel, there is none.
+        token: Option<ReplayToken>,
+    },
+    AwaitImage {
+        replay: SourceReplayId,
+    },
     Replicate,
     Catchup,
-    AttemptLiveJoin,
+    AttemptLiveJoin(LiveJoin),
     Done,
+}
+
+/// How far the live stream has joined the replay.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct LiveJoin {
+    /// The live stream is a destination of the copy's subscription.
+    is_added: bool,
+    /// The archive counts the streams of the image.
+    is_counting: bool,
+    transports: Option<usize>,
 }
 
 /// A replication.
@@ -73,14 +90,10 @@ pub(crate) struct Replication {
     source_position: i64,
     stream_id: i32,
     replay_session_id: i32,
-    token: i64,
     replay_channel: Option<String>,
     /// The source's id of the replay, while it lasts.
-    replay: Option<i64>,
+    replay: Option<SourceReplayId>,
     destination: Option<String>,
-    is_live_added: bool,
-    transports: Option<usize>,
-    is_counting: bool,
     /// Actions that come before anything else.
     due: VecDeque<Action>,
     deadline_ns: i64,
@@ -99,13 +112,9 @@ impl Replication {
             source_position: NULL,
             stream_id: 0,
             replay_session_id: 0,
-            token: NULL,
             replay_channel: None,
             replay: None,
             destination: None,
-            is_live_added: false,
-            transports: None,
-            is_counting: false,
             due: VecDeque::new(),
             deadline_ns: i64::MAX,
             timeout_ns,
@@ -170,8 +179,10 @@ impl Replication {
 
     /// So many streams feed the image.
     pub(crate) fn on_transports(&mut self, count: usize) {
-        if mem::take(&mut self.is_counting) {
-            self.transports = Some(count);
+        if let State::AttemptLiveJoin(join) = &mut self.state {
+            if mem::take(&mut join.is_counting) {
+                join.transports = Some(count);
+            }
         }
     }
 
@@ -207,7 +218,7 @@ impl Replication {
         match self.state {
             State::Done => return Ok(()),
             State::Replicate => self.end_if_replicated(copy),
-            State::Catchup | State::AttemptLiveJoin if copy.is_closed => {
+            State::Catchup | State::AttemptLiveJoin(_) if copy.is_closed => {
                 return Err(exception("replication image closed unexpectedly"));
             }
             _ => {}
@@ -241,16 +252,16 @@ impl Replication {
                 Ok(())
             }
             State::ReplayToken => self.request_token(now, link),
-            State::ReplayRequests => self.add_replay_requests(now, copy),
-            State::Replay => self.request_replay(now, copy, link),
-            State::AwaitImage => self.await_image(now, copy),
+            State::ReplayRequests { token } => self.add_replay_requests(token, now, copy),
+            State::Replay { token } => self.request_replay(token, now, copy, link),
+            State::AwaitImage { replay } => self.await_image(replay, now, copy),
             State::Catchup => {
                 if copy.image.is_some_and(|image| image.position >= self.source_position) {
-                    self.enter(State::AttemptLiveJoin, now);
+                    self.enter(State::AttemptLiveJoin(LiveJoin::default()), now);
                 }
                 Ok(())
             }
-            State::AttemptLiveJoin => self.attempt_live_join(now, copy, link),
+            State::AttemptLiveJoin(join) => self.attempt_live_join(join, now, copy, link),
             State::Replicate | State::Done => Ok(()),
         }
     }
@@ -392,7 +403,7 @@ impl Replication {
         link: &mut L,
     ) -> Result<(), Failure> {
         if !self.request.replay.is_response {
-            self.enter(State::Replay, now);
+            self.enter(State::Replay { token: None }, now);
             return Ok(());
         }
         let recording_id = self.request.source_recording.get();
@@ -403,23 +414,30 @@ impl Replication {
                 ReplayTokenRequest { control_session_id, correlation_id, recording_id }.to_vec()
             })?;
         if let Some(SourceAnswer::Ok { relevant_id, .. }) = answer {
-            self.token = relevant_id;
-            self.enter(State::ReplayRequests, now);
+            let token = ReplayToken::of(relevant_id)
+                .ok_or_else(|| exception("the source's replay token is -1, which is none"))?;
+            self.enter(State::ReplayRequests { token }, now);
         }
         Ok(())
     }
 
     /// The source finds the channel of the replay by the stream on which it is requested.
-    fn add_replay_requests(&mut self, now: Clock, copy: &Copy) -> Result<(), Failure> {
+    fn add_replay_requests(
+        &mut self,
+        token: ReplayToken,
+        now: Clock,
+        copy: &Copy,
+    ) -> Result<(), Failure> {
         let Some(subscription) = copy.subscription else { return Ok(()) };
         let channel = self.request.control.replay_requests(subscription.get()).map_err(refused)?;
-        self.enter(State::Replay, now);
+        self.enter(State::Replay { token: Some(token) }, now);
         self.due.push_back(Action::AddReplayRequests { channel });
         Ok(())
     }
 
     fn request_replay<L: SourceLink + ?Sized>(
         &mut self,
+        token: Option<ReplayToken>,
         now: Clock,
         copy: &Copy,
         link: &mut L,
@@ -459,7 +477,7 @@ impl Replication {
             length,
             replay_stream_id: self.stream_id,
             file_io_max_length: self.request.file_io_max_length,
-            replay_token: self.token,
+            replay_token: token.map_or(NULL_ID, ReplayToken::get),
             replay_channel: channel.as_bytes(),
         };
         let answer =
@@ -467,15 +485,21 @@ impl Replication {
                 ReplayRequest { control_session_id, correlation_id, ..request }.to_vec()
             })?;
         if let Some(SourceAnswer::Ok { relevant_id, .. }) = answer {
-            self.replay = Some(relevant_id);
-            self.enter(State::AwaitImage, now);
+            let replay = SourceReplayId::new(relevant_id);
+            self.replay = Some(replay);
+            self.enter(State::AwaitImage { replay }, now);
         }
         Ok(())
     }
 
-    fn await_image(&mut self, now: Clock, copy: &Copy) -> Result<(), Failure> {
+    fn await_image(
+        &mut self,
+        replay: SourceReplayId,
+        now: Clock,
+        copy: &Copy,
+    ) -> Result<(), Failure> {
         // The lower half is the session id of the stream.
-        let session_id = self.replay.unwrap_or_default() as i32;
+        let session_id = replay.get() as i32;
         if copy.image.is_some_and(|image| image.session_id == session_id) {
             let is_live = self.request.live_destination.is_some();
             self.enter(if is_live { State::Catchup } else { State::Replicate }, now);
@@ -488,12 +512,14 @@ impl Replication {
 
     fn attempt_live_join<L: SourceLink + ?Sized>(
         &mut self,
+        mut join: LiveJoin,
         now: Clock,
         copy: &Copy,
         link: &mut L,
     ) -> Result<(), Failure> {
-        let Some(image) = copy.image.filter(|_| !self.is_counting) else { return Ok(()) };
-        if let Some(count) = self.transports.take() {
+        let Some(image) = copy.image.filter(|_| !join.is_counting) else { return Ok(()) };
+        if let Some(count) = join.transports.take() {
+            self.state = State::AttemptLiveJoin(join);
             if let Some(destination) = self.destination.take_if(|_| count >= 2) {
                 let position = image.position;
                 self.due.push_back(Action::Merge { destination, position });
@@ -507,23 +533,25 @@ impl Replication {
         self.source_position = position;
         let behind = position.saturating_sub(image.position);
         let window = i64::from(image.term_length / 4).min(LIVE_ADD_MAX_WINDOW);
-        if self.is_live_added {
-            self.is_counting = behind <= 0;
-            if self.is_counting {
+        if join.is_added {
+            join.is_counting = behind <= 0;
+            if join.is_counting {
                 self.due.push_back(Action::CountTransports);
             }
         } else if behind <= window {
             let live = self.request.live_destination.clone().unwrap_or_default();
-            self.is_live_added = true;
+            join.is_added = true;
             self.due.push_back(Action::AddDestination(live));
         }
+        self.state = State::AttemptLiveJoin(join);
         Ok(())
     }
 
     /// Ends the session with the source, and the replay.
     pub(crate) fn close<L: SourceLink + ?Sized>(&mut self, link: &mut L) {
         self.state = State::Done;
-        let stop = self.replay.take().map(|replay_session_id| {
+        let stop = self.replay.take().map(|replay| {
+            let replay_session_id = replay.get();
             move |control_session_id, correlation_id| {
                 StopReplayRequest { control_session_id, correlation_id, replay_session_id }.to_vec()
             }

@@ -14,7 +14,9 @@ use crate::conductor::turn::Turn;
 use crate::control::request::{self, RecordingFilter, Replay, Request, recording_or_none, text};
 use crate::control::responses::{Answer, Failure};
 use crate::control::session::End;
-use crate::ids::{CorrelationId, RecordingId, RegistrationId, ReplaySessionId, ReplicationId};
+use crate::ids::{
+    CorrelationId, RecordingId, RegistrationId, ReplaySessionId, ReplayToken, ReplicationId,
+};
 use crate::protocol::messages::Message;
 
 /// Each part owns its state. A part that needs another one gets it as an argument.
@@ -109,7 +111,7 @@ impl Parts {
             }
             Message::ReplayTokenRequest(m) => {
                 let token = tokens.draw(requester.session, id(m.recording_id), turn.now);
-                ok(token.ok_or_else(|| Failure::generic("too many replay tokens"))?)
+                ok(token.ok_or_else(|| Failure::generic("too many replay tokens"))?.get())
             }
             Message::ListRecordingsRequest(m) => {
                 let from = id(m.from_recording_id);
@@ -196,12 +198,13 @@ impl Parts {
         turn: &mut Turn<'_>,
         image: ImageId,
         correlation_id: CorrelationId,
+        token: ReplayToken,
         replay: &Replay<'_>,
     ) {
-        let token = replay.token;
         let Some(session) = self.tokens.session(token, replay.recording, turn.now) else {
             return turn.out.report_stranger(&format!(
-                "Unknown session or token timeout for replayToken={token}"
+                "Unknown session or token timeout for replayToken={}",
+                token.get()
             ));
         };
         if turn.sessions.get_mut(session).is_some_and(|control| control.activate()) {

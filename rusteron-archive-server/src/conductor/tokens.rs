@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
 use crate::conductor::effect::{Clock, RecordingId, SessionId};
+use crate::ids::ReplayToken;
 
 /// The most tokens at a time. They last for the connect timeout.
 const MAX_TOKENS: usize = 64 * 1024;
@@ -18,7 +19,7 @@ struct Token {
 /// Replay tokens that are valid.
 #[derive(Debug)]
 pub(crate) struct Tokens {
-    by_value: HashMap<i64, Token>,
+    by_value: HashMap<ReplayToken, Token>,
     timeout_ns: i64,
     /// A keyed hash of a running number: who does not know the key, which is the operating system's, cannot guess the next.
     random: RandomState,
@@ -36,18 +37,17 @@ impl Tokens {
         session: SessionId,
         recording: RecordingId,
         now: Clock,
-    ) -> Option<i64> {
+    ) -> Option<ReplayToken> {
         if self.by_value.len() >= MAX_TOKENS {
             return None;
         }
         loop {
             self.drawn = self.drawn.wrapping_add(1);
-            let value = self.random.hash_one(self.drawn) as i64;
-            // −1 means that there is no token.
-            if value != -1 && !self.by_value.contains_key(&value) {
+            let token = ReplayToken::of(self.random.hash_one(self.drawn) as i64);
+            if let Some(token) = token.filter(|token| !self.by_value.contains_key(token)) {
                 let deadline_ns = now.ns.saturating_add(self.timeout_ns);
-                self.by_value.insert(value, Token { session, recording, deadline_ns });
-                return Some(value);
+                self.by_value.insert(token, Token { session, recording, deadline_ns });
+                return Some(token);
             }
         }
     }
@@ -55,11 +55,11 @@ impl Tokens {
     /// Returns the session that has drawn a token for this recording. A token may be used several times.
     pub(crate) fn session(
         &self,
-        value: i64,
+        token: ReplayToken,
         recording: RecordingId,
         now: Clock,
     ) -> Option<SessionId> {
-        let token = self.by_value.get(&value)?;
+        let token = self.by_value.get(&token)?;
         let is_valid = token.recording == recording && now.ns < token.deadline_ns;
         is_valid.then_some(token.session)
     }
@@ -87,7 +87,8 @@ mod tests {
         let token = tokens.draw(1.into(), 5.into(), at(0)).unwrap();
         assert_eq!(tokens.session(token, 5.into(), at(9)), Some(1.into()));
         assert_eq!(tokens.session(token, 6.into(), at(9)), None);
-        assert_eq!(tokens.session(token ^ 1, 5.into(), at(9)), None);
+        let other = ReplayToken::of(token.get() ^ 1).unwrap();
+        assert_eq!(tokens.session(other, 5.into(), at(9)), None);
         assert_eq!(tokens.session(token, 5.into(), at(10)), None);
     }
 

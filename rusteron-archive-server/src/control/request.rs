@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use rusteron_core::sbe::{MessageHeader, Reader};
 
 use crate::channel::Channel;
-use crate::ids::{CorrelationId, NULL_ID, RecordingId, SessionId};
+use crate::ids::{CorrelationId, NULL_ID, RecordingId, ReplayToken, SessionId};
 use crate::protocol::messages::{
     AuthConnectRequest, BoundedReplayRequest, ChallengeResponse, ExtendRecordingRequest2, Message,
     ReplayRequest, ReplicateRequest2, SCHEMA_ID, StartRecordingRequest2, TaggedReplicateRequest,
@@ -58,8 +58,7 @@ pub(crate) struct Replay<'a> {
     pub(crate) stream_id: i32,
     /// The server's if not positive.
     pub(crate) file_io_max_length: i32,
-    /// −1 for none.
-    pub(crate) token: i64,
+    pub(crate) token: Option<ReplayToken>,
     pub(crate) channel: Cow<'a, str>,
 }
 
@@ -102,7 +101,7 @@ impl<'a> From<&ReplayRequest<'a>> for Replay<'a> {
             limit_counter_id: None,
             stream_id: request.replay_stream_id,
             file_io_max_length: request.file_io_max_length,
-            token: request.replay_token,
+            token: ReplayToken::of(request.replay_token),
             channel: text(request.replay_channel),
         }
     }
@@ -117,7 +116,7 @@ impl<'a> From<&BoundedReplayRequest<'a>> for Replay<'a> {
             limit_counter_id: Some(request.limit_counter_id),
             stream_id: request.replay_stream_id,
             file_io_max_length: request.file_io_max_length,
-            token: request.replay_token,
+            token: ReplayToken::of(request.replay_token),
             channel: text(request.replay_channel),
         }
     }
@@ -126,15 +125,15 @@ impl<'a> From<&BoundedReplayRequest<'a>> for Replay<'a> {
 impl<'a> Replay<'a> {
     /// Returns the replay that a message asks for by a token, which stands for the session: the
     /// client reads it by a response channel, whose requests come on an image of its own.
-    pub(crate) fn by_token(message: &Message<'a>) -> Option<Self> {
+    pub(crate) fn by_token(message: &Message<'a>) -> Option<(ReplayToken, Self)> {
         let replay = match message {
             Message::ReplayRequest(request) => Self::from(request),
             Message::BoundedReplayRequest(request) => Self::from(request),
             _ => return None,
         };
         let is_response = || Channel::parse(&replay.channel).is_ok_and(|it| it.is_response());
-        let is_by_token = replay.token != NULL_ID && is_response();
-        is_by_token.then_some(replay)
+        let token = replay.token.filter(|_| is_response())?;
+        Some((token, replay))
     }
 }
 

@@ -1,13 +1,12 @@
 //! The session with the source: connecting, requests and their answers.
 
-use std::mem;
 use std::sync::Arc;
 
 use rusteron_core::sbe::MessageHeader;
 
 use crate::control::responses::Failure;
 use crate::control::{Clock, Sending};
-use crate::ids::{RegistrationId, ReplicationId};
+use crate::ids::{CorrelationId, NULL_ID, RegistrationId, ReplicationId, SourceSessionId};
 use crate::protocol::PROTOCOL_VERSION;
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::messages::{
@@ -19,8 +18,6 @@ use crate::replication::SourceRecording;
 
 /// The first version of the protocol, 1.11.0, in which an archive tells its id.
 const VERSION_WITH_ARCHIVE_ID: i32 = 1 << 16 | 11 << 8;
-
-const NO_SESSION: i64 = -1;
 
 /// A stream of requests to the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,10 +90,10 @@ impl State {
 /// An answer of the source that is not a refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SourceAnswer {
-    Ok { relevant_id: i64, session: i64, version: i32 },
+    Ok { relevant_id: i64, session: SourceSessionId, version: i32 },
     RecordingUnknown,
     Recording(Box<SourceRecording>),
-    Challenge { session: i64 },
+    Challenge { session: SourceSessionId },
 }
 
 /// How a request is sent, and what is wrong if it is not answered.
@@ -120,10 +117,11 @@ impl<'a> Asking<'a> {
 pub(crate) struct SourceSession {
     settings: Arc<SourceSettings>,
     state: State,
-    session: i64,
-    last_correlation_id: i64,
+    /// `None` before the source has given one, and after the end.
+    session: Option<SourceSessionId>,
+    last_correlation_id: CorrelationId,
     /// The request that is awaited.
-    awaited: Option<i64>,
+    awaited: Option<CorrelationId>,
     answer: Option<SourceAnswer>,
     /// The text of the source's refusal.
     refusal: Option<String>,
@@ -139,8 +137,8 @@ impl SourceSession {
         Self {
             settings: Arc::new(settings),
             state: State::Adding,
-            session: NO_SESSION,
-            last_correlation_id: 0,
+            session: None,
+            last_correlation_id: CorrelationId::new(0),
             awaited: None,
             answer: None,
             refusal: None,
@@ -167,7 +165,8 @@ impl SourceSession {
         }
         let is_ours = |session, correlation_id| {
             let is_connecting = matches!(self.state, State::Connecting { .. } | State::Challenged);
-            (is_connecting || session == self.session) && Some(correlation_id) == self.awaited
+            (is_connecting || Some(SourceSessionId::new(session)) == self.session)
+                && Some(CorrelationId::new(correlation_id)) == self.awaited
         };
         match Message::decode(header, body) {
             Some(Message::ControlResponse(m)) => self.on_response(&m),
@@ -178,7 +177,8 @@ impl SourceSession {
                 self.answer = Some(SourceAnswer::Recording(Box::new(recording)));
             }
             Some(Message::Challenge(m)) if is_ours(m.control_session_id, m.correlation_id) => {
-                self.answer = Some(SourceAnswer::Challenge { session: m.control_session_id });
+                let session = SourceSessionId::new(m.control_session_id);
+                self.answer = Some(SourceAnswer::Challenge { session });
             }
             // Signals of the source's recording, and signs of life.
             _ => {}
@@ -186,11 +186,10 @@ impl SourceSession {
     }
 
     fn on_response(&mut self, response: &ControlResponse<'_>) {
-        let is_awaited = Some(response.correlation_id) == self.awaited;
+        let session = SourceSessionId::new(response.control_session_id);
+        let is_awaited = Some(CorrelationId::new(response.correlation_id)) == self.awaited;
         let is_connecting = matches!(self.state, State::Connecting { .. } | State::Challenged);
-        if is_connecting && !is_awaited
-            || !is_connecting && response.control_session_id != self.session
-        {
+        if is_connecting && !is_awaited || !is_connecting && Some(session) != self.session {
             return;
         }
         if response.code == ResponseCode::Error as i32 {
@@ -199,7 +198,7 @@ impl SourceSession {
         } else if is_awaited && response.code == ResponseCode::Ok as i32 {
             self.answer = Some(SourceAnswer::Ok {
                 relevant_id: response.relevant_id,
-                session: response.control_session_id,
+                session,
                 version: response.version,
             });
         } else if is_awaited {
@@ -258,8 +257,8 @@ impl SourceSession {
                 })
             }
             State::Accepted => {
-                let message =
-                    KeepAliveRequest { control_session_id: self.session, correlation_id: -1 };
+                let control_session_id = self.session.map_or(NULL_ID, SourceSessionId::get);
+                let message = KeepAliveRequest { control_session_id, correlation_id: NULL_ID };
                 if self.send(link, RequestStream::Control, &message.to_vec()) == Sending::Sent {
                     self.state = State::Connected;
                 }
@@ -271,11 +270,11 @@ impl SourceSession {
             (_, None) => {}
             (State::ArchiveId, Some(_)) => self.state = State::Accepted,
             (_, Some(SourceAnswer::Challenge { session })) => {
-                self.session = session;
+                self.session = Some(session);
                 self.state = State::Challenged;
             }
             (_, Some(SourceAnswer::Ok { session, version, .. })) => {
-                self.session = session;
+                self.session = Some(session);
                 let has_id = version >= VERSION_WITH_ARCHIVE_ID;
                 self.state = if has_id { State::ArchiveId } else { State::Accepted };
             }
@@ -322,8 +321,9 @@ impl SourceSession {
             }
             self.awaited = None;
         }
-        let correlation_id = self.last_correlation_id + 1;
-        let message = encode(self.session, correlation_id);
+        let correlation_id = CorrelationId::new(self.last_correlation_id.get() + 1);
+        let session = self.session.map_or(NULL_ID, SourceSessionId::get);
+        let message = encode(session, correlation_id.get());
         match self.send(link, asking.stream, &message) {
             Sending::Sent => {
                 self.last_correlation_id = correlation_id;
@@ -361,11 +361,9 @@ impl SourceSession {
         link: &mut L,
         last: Option<impl FnOnce(i64, i64) -> Vec<u8>>,
     ) {
-        let control_session_id = mem::replace(&mut self.session, NO_SESSION);
-        if control_session_id == NO_SESSION {
-            return;
-        }
-        let last = last.map(|last| last(control_session_id, self.last_correlation_id + 1));
+        let Some(session) = self.session.take() else { return };
+        let control_session_id = session.get();
+        let last = last.map(|last| last(control_session_id, self.last_correlation_id.get() + 1));
         let close = CloseSessionRequest { control_session_id }.to_vec();
         for message in last.into_iter().chain([close]) {
             // The source notices the end of the session in any case.
