@@ -7,6 +7,7 @@
 
 mod files;
 mod protocol;
+mod request;
 mod script;
 mod side;
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Field {
     Long(i64),
     Int(i32),

@@ -7,16 +7,14 @@ use rusteron_client::{Aeron, ExclusivePublication, OfferError, UncheckedChannel}
 use rusteron_test_support::{Random, free_port};
 
 use super::files::Recording;
-use super::protocol::{Field, Ids, Int, Long, Names, encode};
+use super::protocol::{Ids, Int, Long, Names};
+use super::request::{KINDS, Kind, Request, Values};
 use super::side::Side;
 
 pub(super) const TERM_LENGTH: i64 = 64 * 1024;
 const SEGMENT_LENGTH: i64 = 128 * 1024;
 const INITIAL_TERM: i64 = 7;
 const STREAMS: [i32; 2] = [33, 34];
-/// Kinds of requests, and of all steps.
-const REQUESTS: usize = 29;
-const KINDS: usize = 42;
 /// How long messages are offered in a step.
 const OFFERING: Duration = Duration::from_secs(2);
 
@@ -76,9 +74,12 @@ impl Script {
         let mut random = Random::new(self.random.next());
         let (kind, fitting) = match self.fitting(&mut random) {
             Some((kind, recording)) if random.percent(65) => (kind, Some(recording)),
-            _ => (random.below(KINDS), None),
+            _ => {
+                let all: Vec<_> = KINDS.iter().flat_map(|(it, times)| vec![*it; *times]).collect();
+                (all[random.below(all.len())], None)
+            }
         };
-        if kind >= REQUESTS {
+        if kind == Kind::Publish {
             let what = self.publish(random, sides);
             return (what, Step::Publisher);
         }
@@ -90,26 +91,26 @@ impl Script {
     }
 
     /// A kind of step, and a recording with frames whose state it fits.
-    fn fitting(&self, random: &mut Random) -> Option<(usize, i64)> {
-        let fits = |kind: usize, it: &Recording| {
+    fn fitting(&self, random: &mut Random) -> Option<(Kind, i64)> {
+        let fits = |kind: Kind, it: &Recording| {
             let end = self.active.get(&it.id).copied().unwrap_or(it.stop);
             let has_segments = end - first_base(it) >= SEGMENT_LENGTH;
             match kind {
                 // To go on behind its end, and to migrate.
-                0 => it.is_aligned(),
-                5 => it.stop < 0 && has_segments,
-                19 | 20 => it.start < it.stop,
-                21 => it.start < it.stop && self.recordings.len() > 6,
-                22..=24 => has_segments,
-                25 | 26 => it.has_detached,
-                27 => self.contiguous().iter().any(|&(first, _)| first == it.id),
-                // Publishers.
-                REQUESTS => it.stop < 0,
+                Kind::StartRecording => it.is_aligned(),
+                Kind::StopByIdentity => it.stop < 0 && has_segments,
+                Kind::Truncate => it.start < it.stop,
+                Kind::Purge => it.start < it.stop && self.recordings.len() > 6,
+                Kind::PurgeSegments | Kind::DetachSegments => has_segments,
+                Kind::DeleteDetached | Kind::Attach => it.has_detached,
+                Kind::Migrate => self.contiguous().iter().any(|&(first, _)| first == it.id),
+                Kind::Publish => it.stop < 0,
                 _ => false,
             }
         };
         let recordings = |kind| self.recordings.iter().filter(move |it| fits(kind, it));
-        let kinds: Vec<_> = (0..=REQUESTS).filter(|&kind| recordings(kind).count() > 0).collect();
+        let kinds = KINDS.iter().map(|(kind, _)| *kind);
+        let kinds: Vec<_> = kinds.filter(|&kind| recordings(kind).count() > 0).collect();
         let &kind = kinds.get(random.below(kinds.len()))?;
         let ids: Vec<_> = recordings(kind).map(|it| it.id).collect();
         Some((kind, ids[random.below(ids.len())]))
@@ -130,20 +131,32 @@ impl Script {
     fn request(
         &self,
         side: &mut Side,
-        kind: usize,
+        kind: Kind,
         fitting: Option<i64>,
         mut random: Random,
     ) -> (String, Vec<u8>) {
-        let random = &mut random;
-        let correlation_id = self.last_correlation;
+        let values = self.values(side, fitting, &mut random);
+        let request = self
+            .of_recordings(kind, &values, side)
+            .or_else(|| self.of_replays(kind, &values, side))
+            .or_else(|| self.of_listings(kind, &values, &mut random))
+            .unwrap_or_else(|| self.of_segments(kind, &values, side, &mut random));
+        if let Some(names) = request.names {
+            side.ids.expect(self.last_correlation, names);
+        }
+        let message = request.encode(side.session, self.last_correlation);
+        (request.what, message)
+    }
+
+    fn values(&self, side: &Side, fitting: Option<i64>, random: &mut Random) -> Values<'_> {
         let mut choose = |numbers: &[i64]| numbers[random.below(numbers.len())];
         let position = choose(&[-1, -1, 0, 32, 96, 128, 160, 13, -64, 1 << 17, 1 << 20, i64::MAX]);
-        // Not 0: Java never ends such a replay, nor that of a recording without frames that begins elsewhere than at 0.
+        // Not 0: Java never ends such a replay, nor that of a recording without frames that begins
+        // elsewhere than at 0.
         let length = choose(&[-1, -1, -2, -2, 32, 64, 1 << 30, i64::MAX, -5, i64::MIN]);
-        let io_max = Int(choose(&[-1, 0, 1000, 4096, 1 << 21]) as i32);
+        let io_max = choose(&[-1, 0, 1000, 4096, 1 << 21]) as i32;
         let count = choose(&[1, 2, 5, 100]) as i32;
         let (location, auto_stop) = (choose(&[0, 1]) as i32, choose(&[0, 1]) as i32);
-        let position_of = choose(&[52, 12, 15, 67]) as u16;
         let stream = STREAMS[random.below(STREAMS.len())];
         let (channel, number) = (self.channel(random), random.below(1000));
         let recording = match side.ids.recordings {
@@ -156,135 +169,169 @@ impl Script {
         let is_empty = known.is_some_and(|known| known.start == known.stop);
         let position = if is_empty { 13 } else { position };
         let fragment = ["", "ipc", "alias", "udp", "zzz"][random.below(5)];
+        Values {
+            channel,
+            stream,
+            location,
+            auto_stop,
+            recording,
+            known,
+            position,
+            length,
+            io_max,
+            count,
+            fragment,
+            number,
+        }
+    }
 
-        let pick = |ids: &[i64]| match ids.len() {
-            known if known == 0 || number % 5 == 0 => (0, 12_345),
-            known => (1 + number % known, ids[number % known]),
-        };
-        let session = Long(side.session);
-        let head = |template: u16, fields: Vec<Field>, data: &[&str]| {
-            let fields: Vec<_> =
-                [session, Long(correlation_id)].into_iter().chain(fields).collect();
-            encode(template, &fields, &data.iter().map(|it| it.as_bytes()).collect::<Vec<_>>())
-        };
-        let source = || vec![Int(stream), Int(location)];
-        let described = format!("{channel} stream {stream} location {location}");
-        match kind {
-            0 | 1 => {
-                side.ids.expect(correlation_id, Names::Subscription);
-                (format!("start recording {described}"), head(4, source(), &[&channel]))
+    fn of_recordings(&self, kind: Kind, values: &Values<'_>, side: &Side) -> Option<Request> {
+        let Values { channel, stream, recording, auto_stop, .. } = values;
+        let described = values.described();
+        Some(match kind {
+            Kind::StartRecording => {
+                let what = format!("start recording {described}");
+                Request::new(4, values.source(), what).with(channel).giving(Names::Subscription)
             }
-            2 => {
-                side.ids.expect(correlation_id, Names::Subscription);
-                let fields = [source(), vec![Int(auto_stop)]].into_iter().flatten().collect();
+            Kind::StartRecordingUntilEnd => {
                 let what = format!("start recording {described} auto-stop {auto_stop}");
-                (what, head(63, fields, &[&channel]))
+                let fields = values.source().into_iter().chain([Int(*auto_stop)]);
+                Request::new(63, fields, what).with(channel).giving(Names::Subscription)
             }
-            3 => {
-                let what = format!("stop recording {channel} stream {stream}");
-                (what, head(5, vec![Int(stream)], &[&channel]))
-            }
-            4 => {
-                let (number, id) = pick(&side.ids.subscriptions);
-                (format!("stop subscription {number}"), head(14, vec![Long(id)], &[]))
-            }
-            5 => (format!("stop recording {recording}"), head(65, vec![Long(recording)], &[])),
-            6 | 7 => {
-                side.ids.expect(correlation_id, Names::Replay);
-                // Java does not answer if it cannot parse the channel.
-                let parses = channel.starts_with("aeron:ipc") || channel.contains("endpoint");
-                let channel = if parses { &*channel } else { "aeron:ipc" };
-                let what = format!("replay {recording} from {position}, {length} to {channel}");
-                let stream = Int(side.replay_stream);
-                let fields =
-                    vec![Long(recording), Long(position), Long(length), stream, io_max, Long(-1)];
-                (what, head(6, fields, &[channel]))
-            }
-            8 => {
-                side.ids.expect(correlation_id, Names::Replay);
-                let limit = if number % 8 == 0 { 5_000 } else { self.limit_counter };
-                let what = format!("replay {recording} from {position}, {length} up to {limit}");
-                let fields = vec![
-                    Long(recording),
-                    Long(position),
-                    Long(length),
-                    Int(limit),
-                    Int(side.replay_stream),
-                    io_max,
-                    Long(-1),
-                ];
-                (what, head(18, fields, &["aeron:ipc"]))
-            }
-            9 => {
-                let (number, id) = pick(&side.ids.replays);
-                (format!("stop replay {number}"), head(7, vec![Long(id)], &[]))
-            }
-            10 => (format!("stop replays of {recording}"), head(19, vec![Long(recording)], &[])),
-            11 => {
-                side.ids.expect(correlation_id, Names::Token);
-                (format!("token for {recording}"), head(105, vec![Long(recording)], &[]))
-            }
-            12 => {
-                let what = format!("list {count} from {recording}");
-                (what, head(8, vec![Long(recording), Int(count)], &[]))
-            }
-            13 => {
-                let what = format!("list {count} from {recording}, {fragment} stream {stream}");
-                let fields = vec![Long(recording), Int(count), Int(stream)];
-                (what, head(9, fields, &[fragment]))
-            }
-            14 => (format!("list {recording}"), head(10, vec![Long(recording)], &[])),
-            15 => {
-                let mut publications = self.publications.values();
-                let (session, stream) = publications
-                    .next()
-                    .map_or((5, stream), |(it, stream)| (it.session_id(), *stream));
-                let what = format!("find from {recording} session {session} {fragment} {stream}");
-                let fields = vec![Long(recording), Int(session), Int(stream)];
-                (what, head(16, fields, &[fragment]))
-            }
-            16 => {
-                // Of several subscriptions, Java begins with any.
-                let (index, count) = [(0, 100), (0, 0), (-1, 100), (50, 100), (0, -1)][number % 5];
-                let what = format!("list {count} subscriptions from {index}: {fragment} {stream}");
-                let fields = vec![Int(index), Int(count), Int(auto_stop), Int(stream)];
-                (what, head(17, fields, &[fragment]))
-            }
-            17 => {
-                let what = format!("position {position_of} of {recording}");
-                (what, head(position_of, vec![Long(recording)], &[]))
-            }
-            18 => {
-                side.ids.expect(correlation_id, Names::Subscription);
-                // Of several images, Java extends by the next one for a moment if the first ends the subscription.
-                let images = self.publications.values().filter(|it| it.1 == stream).count();
-                let auto_stop = if images > 1 { 0 } else { auto_stop };
+            Kind::Extend => {
+                // Of several images, Java extends by the next one for a moment if the first ends
+                // the subscription.
+                let images = self.publications.values().filter(|it| it.1 == *stream).count();
+                let auto_stop = if images > 1 { 0 } else { *auto_stop };
                 let what = format!("extend {recording} {described} auto-stop {auto_stop}");
-                let fields = [vec![Long(recording)], source(), vec![Int(auto_stop)]];
-                (what, head(64, fields.into_iter().flatten().collect(), &[&channel]))
+                let fields = [Long(*recording)].into_iter().chain(values.source());
+                let fields = fields.chain([Int(auto_stop)]);
+                Request::new(64, fields, what).with(channel).giving(Names::Subscription)
             }
-            19 | 20 => {
+            Kind::StopRecording => {
+                let what = format!("stop recording {channel} stream {stream}");
+                Request::new(5, [Int(*stream)], what).with(channel)
+            }
+            Kind::StopSubscription => {
+                let (number, id) = values.pick(&side.ids.subscriptions);
+                Request::new(14, [Long(id)], format!("stop subscription {number}"))
+            }
+            Kind::StopByIdentity => {
+                Request::new(65, [Long(*recording)], format!("stop recording {recording}"))
+            }
+            _ => return None,
+        })
+    }
+
+    fn of_replays(&self, kind: Kind, values: &Values<'_>, side: &Side) -> Option<Request> {
+        let Values { recording, position, length, io_max, number, .. } = *values;
+        let range = [Long(recording), Long(position), Long(length)];
+        let stream = Int(side.replay_stream);
+        let replay = format!("replay {recording} from {position}, {length}");
+        Some(match kind {
+            Kind::Replay => {
+                // Java does not answer if it cannot parse the channel.
+                let channel = &*values.channel;
+                let parses = channel.starts_with("aeron:ipc") || channel.contains("endpoint");
+                let channel = if parses { channel } else { "aeron:ipc" };
+                let fields = range.into_iter().chain([stream, Int(io_max), Long(-1)]);
+                let what = format!("{replay} to {channel}");
+                Request::new(6, fields, what).with(channel).giving(Names::Replay)
+            }
+            Kind::BoundedReplay => {
+                let limit = if number % 8 == 0 { 5_000 } else { self.limit_counter };
+                let fields = range.into_iter().chain([Int(limit), stream, Int(io_max), Long(-1)]);
+                let what = format!("{replay} up to {limit}");
+                Request::new(18, fields, what).with("aeron:ipc").giving(Names::Replay)
+            }
+            Kind::StopReplay => {
+                let (number, id) = values.pick(&side.ids.replays);
+                Request::new(7, [Long(id)], format!("stop replay {number}"))
+            }
+            Kind::StopAllReplays => {
+                Request::new(19, [Long(recording)], format!("stop replays of {recording}"))
+            }
+            Kind::ReplayToken => {
+                let what = format!("token for {recording}");
+                Request::new(105, [Long(recording)], what).giving(Names::Token)
+            }
+            _ => return None,
+        })
+    }
+
+    fn of_listings(&self, kind: Kind, values: &Values<'_>, random: &mut Random) -> Option<Request> {
+        let Values { recording, count, stream, fragment, .. } = *values;
+        Some(match kind {
+            Kind::List => {
+                let what = format!("list {count} from {recording}");
+                Request::new(8, [Long(recording), Int(count)], what)
+            }
+            Kind::ListForUri => {
+                let what = format!("list {count} from {recording}, {fragment} stream {stream}");
+                let fields = [Long(recording), Int(count), Int(stream)];
+                Request::new(9, fields, what).with(fragment)
+            }
+            Kind::ListOne => Request::new(10, [Long(recording)], format!("list {recording}")),
+            Kind::FindLast => {
+                let first = self.publications.values().next();
+                let (session, stream) =
+                    first.map_or((5, stream), |(it, stream)| (it.session_id(), *stream));
+                let what = format!("find from {recording} session {session} {fragment} {stream}");
+                let fields = [Long(recording), Int(session), Int(stream)];
+                Request::new(16, fields, what).with(fragment)
+            }
+            Kind::ListSubscriptions => {
+                // Of several subscriptions, Java begins with any.
+                let ranges = [(0, 100), (0, 0), (-1, 100), (50, 100), (0, -1)];
+                let (index, count) = ranges[values.number % 5];
+                let what = format!("list {count} subscriptions from {index}: {fragment} {stream}");
+                let fields = [Int(index), Int(count), Int(values.auto_stop), Int(stream)];
+                Request::new(17, fields, what).with(fragment)
+            }
+            Kind::Position => {
+                let template = [52, 12, 15, 67][random.below(4)];
+                let what = format!("position {template} of {recording}");
+                Request::new(template, [Long(recording)], what)
+            }
+            _ => return None,
+        })
+    }
+
+    fn of_segments(
+        &self,
+        kind: Kind,
+        values: &Values<'_>,
+        side: &Side,
+        random: &mut Random,
+    ) -> Request {
+        let Values { recording, known, count, .. } = *values;
+        match kind {
+            Kind::Truncate => {
                 let position = self.end(known, random);
                 let what = format!("truncate {recording} to {position}");
-                (what, head(13, vec![Long(recording), Long(position)], &[]))
+                Request::new(13, [Long(recording), Long(position)], what)
             }
-            21 => {
+            Kind::Purge => {
                 // The number of files depends on time if it is empty.
+                let is_empty = known.is_some_and(|known| known.start == known.stop);
                 let recording = if is_empty { 99 } else { recording };
-                (format!("purge {recording}"), head(104, vec![Long(recording)], &[]))
+                Request::new(104, [Long(recording)], format!("purge {recording}"))
             }
-            22..=24 => {
+            Kind::PurgeSegments | Kind::DetachSegments => {
                 let start = boundary(known, random);
-                let (name, template) = [("purge", 55), ("detach", 53), ("detach", 53)][kind - 22];
+                let is_purge = kind == Kind::PurgeSegments;
+                let (name, template) = if is_purge { ("purge", 55) } else { ("detach", 53) };
                 let what = format!("{name} segments of {recording} before {start}");
-                (what, head(template, vec![Long(recording), Long(start)], &[]))
+                Request::new(template, [Long(recording), Long(start)], what)
             }
-            25 => {
+            Kind::DeleteDetached => {
                 let what = format!("delete detached segments of {recording}");
-                (what, head(54, vec![Long(recording)], &[]))
+                Request::new(54, [Long(recording)], what)
             }
-            26 => (format!("attach segments of {recording}"), head(56, vec![Long(recording)], &[])),
-            _ => {
+            Kind::Attach => {
+                Request::new(56, [Long(recording)], format!("attach segments of {recording}"))
+            }
+            Kind::Migrate => {
                 // Only Java migrates a recording that is being replayed.
                 let pairs = self.contiguous();
                 let (from, to) = match pairs.get(random.below(pairs.len())) {
@@ -293,9 +340,9 @@ impl Script {
                     Some(&pair) => pair,
                     None => (recording, count.into()),
                 };
-                let what = format!("migrate {from} to {to}");
-                (what, head(57, vec![Long(from), Long(to)], &[]))
+                Request::new(57, [Long(from), Long(to)], format!("migrate {from} to {to}"))
             }
+            other => unreachable!("{other:?} is not about segments"),
         }
     }
 
