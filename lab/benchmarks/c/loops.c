@@ -28,58 +28,51 @@ static bool is_retryable(int64_t result)
         AERON_PUBLICATION_NOT_CONNECTED == result;
 }
 
-/*
- * Publishes until told to stop. Returns 0, or what the offer returned if that does not pass by waiting. One loop for each
- * kind of publication, so that the calls are direct.
- */
-#define RUSTERON_DEFINE_PUBLISH(name, publication_t, offer)                                                                \
-int64_t name(                                                                                                              \
-    publication_t *publication,                                                                                            \
-    const rusteron_message_t *message,                                                                                     \
-    const volatile bool *running,                                                                                          \
-    rusteron_idle_t idle,                                                                                                  \
-    void *idle_clientd,                                                                                                    \
-    uint64_t *accepted)                                                                                                    \
-{                                                                                                                          \
-    const uint8_t *buffer = message->buffer;                                                                               \
-    const size_t length = message->length;                                                                                 \
-    uint64_t messages = 0;                                                                                                 \
-    int64_t result = 0;                                                                                                    \
-                                                                                                                           \
-    while (*running)                                                                                                       \
-    {                                                                                                                      \
-        for (size_t i = 0; i < message->burst_length; i++)                                                                 \
-        {                                                                                                                  \
-            bool is_first = true;                                                                                          \
-            while ((result = offer(publication, buffer, length, NULL, NULL)) < 0)                                          \
-            {                                                                                                              \
-                if (!is_retryable(result))                                                                                 \
-                {                                                                                                          \
-                    goto end;                                                                                              \
-                }                                                                                                          \
-                if (!*running)                                                                                             \
-                {                                                                                                          \
-                    result = 0;                                                                                            \
-                    goto end;                                                                                              \
-                }                                                                                                          \
-                if (is_first)                                                                                              \
-                {                                                                                                          \
-                    idle(idle_clientd, 1);                                                                                 \
-                    is_first = false;                                                                                      \
-                }                                                                                                          \
-                idle(idle_clientd, 0);                                                                                     \
-            }                                                                                                              \
-            messages++;                                                                                                    \
-        }                                                                                                                  \
-    }                                                                                                                      \
-    result = 0;                                                                                                            \
-end:                                                                                                                       \
-    *accepted = messages;                                                                                                  \
-    return result;                                                                                                         \
-}
+/* Publishes until told to stop. Returns 0, or what the offer returned if that does not pass by waiting. */
+int64_t rusteron_publish(
+    aeron_exclusive_publication_t *publication,
+    const rusteron_message_t *message,
+    const volatile bool *running,
+    rusteron_idle_t idle,
+    void *idle_clientd,
+    uint64_t *accepted)
+{
+    const uint8_t *buffer = message->buffer;
+    const size_t length = message->length;
+    uint64_t messages = 0;
+    int64_t result = 0;
 
-RUSTERON_DEFINE_PUBLISH(rusteron_publish_exclusively, aeron_exclusive_publication_t, aeron_exclusive_publication_offer)
-RUSTERON_DEFINE_PUBLISH(rusteron_publish_concurrently, aeron_publication_t, aeron_publication_offer)
+    while (*running)
+    {
+        for (size_t i = 0; i < message->burst_length; i++)
+        {
+            bool is_first = true;
+            while ((result = aeron_exclusive_publication_offer(publication, buffer, length, NULL, NULL)) < 0)
+            {
+                if (!is_retryable(result))
+                {
+                    goto end;
+                }
+                if (!*running)
+                {
+                    result = 0;
+                    goto end;
+                }
+                if (is_first)
+                {
+                    idle(idle_clientd, 1);
+                    is_first = false;
+                }
+                idle(idle_clientd, 0);
+            }
+            messages++;
+        }
+    }
+    result = 0;
+end:
+    *accepted = messages;
+    return result;
+}
 
 static void count_bytes(void *clientd, const uint8_t *buffer, size_t length, aeron_header_t *header)
 {

@@ -6,21 +6,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use rusteron_benchmarks::command_line::choice::idle_strategy;
 use rusteron_benchmarks::processes::echo_service;
-use rusteron_benchmarks::programs::archives::{self, ArchivesOptions};
-use rusteron_benchmarks::programs::calls::{self, CallsOptions};
-use rusteron_benchmarks::programs::cluster::{self, ClusterOptions};
-use rusteron_benchmarks::programs::cluster_nodes::{self, ClusterNodesOptions};
-use rusteron_benchmarks::programs::driver_resources::{self, ResourceOptions};
-use rusteron_benchmarks::programs::drivers::{self, DriversOptions};
-use rusteron_benchmarks::programs::headline::{self, HeadlineOptions};
-use rusteron_benchmarks::programs::idling::{self, IdlingOptions};
-use rusteron_benchmarks::programs::instructions::{self, ReportOptions};
-use rusteron_benchmarks::programs::ipc_latency::{self, LatencyOptions};
-use rusteron_benchmarks::programs::ipc_throughput::{self, ThroughputOptions};
-use rusteron_benchmarks::programs::recording::{self, RecordingOptions};
-use rusteron_benchmarks::programs::render::{self, RenderOptions};
-use rusteron_benchmarks::programs::udp_round_trips::{self, RoundTripOptions, Side};
-use rusteron_benchmarks::programs::udp_throughput::{self, UdpThroughputOptions};
+use rusteron_benchmarks::programs::{
+    archives, calls, cluster, cluster_nodes, driver_resources, drivers, headline, idling,
+    instructions, ipc_latency, ipc_throughput, recording, render, udp_round_trips, udp_throughput,
+};
 use rusteron_client::IdleStrategyKind;
 use rusteron_core::program::Failure;
 use rusteron_test_support::programs::exit_code;
@@ -39,24 +28,24 @@ struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Benchmark {
-    Headline(HeadlineOptions),
-    IpcThroughput(ThroughputOptions),
-    IpcLatency(LatencyOptions),
-    Idling(IdlingOptions),
-    UdpThroughput(UdpThroughputOptions),
-    UdpRoundTrips(RoundTripOptions),
-    Drivers(DriversOptions),
-    DriverResources(ResourceOptions),
-    Archives(ArchivesOptions),
-    Recording(RecordingOptions),
-    Cluster(ClusterOptions),
-    ClusterNodes(ClusterNodesOptions),
-    Calls(CallsOptions),
-    Instructions(ReportOptions),
-    Render(RenderOptions),
+    Headline(headline::HeadlineOptions),
+    IpcThroughput(ipc_throughput::ThroughputOptions),
+    IpcLatency(ipc_latency::LatencyOptions),
+    Idling(idling::IdlingOptions),
+    UdpThroughput(udp_throughput::UdpThroughputOptions),
+    UdpRoundTrips(udp_round_trips::RoundTripOptions),
+    Drivers(drivers::DriversOptions),
+    DriverResources(driver_resources::ResourceOptions),
+    Archives(archives::ArchivesOptions),
+    Recording(recording::RecordingOptions),
+    Cluster(cluster::ClusterOptions),
+    ClusterNodes(cluster_nodes::ClusterNodesOptions),
+    Calls(calls::CallsOptions),
+    Instructions(instructions::ReportOptions),
+    Render(render::RenderOptions),
     /// One of the two processes of udp-round-trips
     #[command(hide = true)]
-    Side(Side),
+    Side(udp_round_trips::Side),
     /// The service in Rust of cluster
     #[command(hide = true)]
     EchoService {

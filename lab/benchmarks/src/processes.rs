@@ -3,10 +3,9 @@
 pub mod aeron_c;
 pub mod archive_process;
 pub mod cluster_members;
-pub mod cluster_node;
 pub mod cores;
 pub mod driver_process;
-pub mod driver_totals;
 pub mod echo_service;
+pub mod environment;
 pub mod java;
 pub mod process_usage;

@@ -108,119 +108,83 @@ pub mod measured {
     const FRAGMENT_LIMIT: usize = 10;
     const BATCH: usize = 10;
 
-    /// Offers each message.
-    #[inline(never)]
-    pub fn rust_offer(publication: &mut ExclusivePublication, messages: &[&[u8]]) {
-        for message in messages {
-            publication.offer(message).expect("within the window");
-        }
-    }
-
-    /// Offers each message.
-    #[inline(never)]
-    pub fn c_offer(publication: &mut ExclusivePublication, messages: &[&[u8]]) {
-        for message in messages {
-            let (data, length) = (message.as_ptr(), message.len());
-            // SAFETY: the publication is live and `&mut` its only user; the message is readable.
-            let position = unsafe {
-                let publication = publication.as_ptr();
-                let none = ptr::null_mut();
-                sys::aeron_exclusive_publication_offer(publication, data, length, None, none)
-            };
-            assert!(position > 0);
-        }
-    }
-
-    /// Claims, copies and commits each message.
-    #[inline(never)]
-    pub fn rust_claim(publication: &mut ExclusivePublication, messages: &[&[u8]]) {
-        for message in messages {
-            let mut claim = publication.try_claim(message.len()).expect("within the window");
-            claim.copy_from_slice(message);
-            claim.commit().expect("in time");
-        }
-    }
-
-    /// Claims, copies and commits each message.
-    #[inline(never)]
-    pub fn c_claim(publication: &mut ExclusivePublication, messages: &[&[u8]]) {
-        for message in messages {
-            // SAFETY: as in `c_offer`; the claim is filled in, as long as the message, and its own.
-            unsafe {
-                let mut claim = MaybeUninit::uninit();
-                let (publication, length) = (publication.as_ptr(), message.len());
-                let claimed = claim.as_mut_ptr();
-                let position =
-                    sys::aeron_exclusive_publication_try_claim(publication, length, claimed);
-                assert!(position > 0);
-                commit(claim.assume_init(), message);
+    /// The loops that send messages on one kind of publication.
+    macro_rules! sending {
+        (
+            $publication:ty,
+            [$rust_offer:ident, $rust_claim:ident, $rust_offer_batch:ident],
+            [$c_offer:ident = $offer:ident, $c_claim:ident = $try_claim:ident]
+        ) => {
+            /// Offers each message.
+            #[inline(never)]
+            pub fn $rust_offer(publication: $publication, messages: &[&[u8]]) {
+                for message in messages {
+                    publication.offer(message).expect("within the window");
+                }
             }
-        }
-    }
 
-    /// Offers the messages in batches.
-    #[inline(never)]
-    pub fn rust_offer_batch(publication: &mut ExclusivePublication, messages: &[&[u8]]) {
-        for batch in messages.chunks(BATCH) {
-            assert_eq!(publication.offer_batch(batch).accepted, BATCH);
-        }
-    }
-
-    /// Offers the messages in batches.
-    #[inline(never)]
-    pub fn rust_shared_offer_batch(publication: &Publication, messages: &[&[u8]]) {
-        for batch in messages.chunks(BATCH) {
-            assert_eq!(publication.offer_batch(batch).accepted, BATCH);
-        }
-    }
-
-    /// Offers each message.
-    #[inline(never)]
-    pub fn rust_shared_offer(publication: &Publication, messages: &[&[u8]]) {
-        for message in messages {
-            publication.offer(message).expect("within the window");
-        }
-    }
-
-    /// Offers each message.
-    #[inline(never)]
-    pub fn c_shared_offer(publication: &Publication, messages: &[&[u8]]) {
-        for message in messages {
-            let (data, length) = (message.as_ptr(), message.len());
-            // SAFETY: the publication is live and may be shared; the message is readable.
-            let position = unsafe {
-                let none = ptr::null_mut();
-                sys::aeron_publication_offer(publication.as_ptr(), data, length, None, none)
-            };
-            assert!(position > 0);
-        }
-    }
-
-    /// Claims, copies and commits each message.
-    #[inline(never)]
-    pub fn rust_shared_claim(publication: &Publication, messages: &[&[u8]]) {
-        for message in messages {
-            let mut claim = publication.try_claim(message.len()).expect("within the window");
-            claim.copy_from_slice(message);
-            claim.commit().expect("in time");
-        }
-    }
-
-    /// Claims, copies and commits each message.
-    #[inline(never)]
-    pub fn c_shared_claim(publication: &Publication, messages: &[&[u8]]) {
-        for message in messages {
-            // SAFETY: as in `c_claim`.
-            unsafe {
-                let mut claim = MaybeUninit::uninit();
-                let (publication, length) = (publication.as_ptr(), message.len());
-                let position =
-                    sys::aeron_publication_try_claim(publication, length, claim.as_mut_ptr());
-                assert!(position > 0);
-                commit(claim.assume_init(), message);
+            /// Claims, copies and commits each message.
+            #[inline(never)]
+            pub fn $rust_claim(publication: $publication, messages: &[&[u8]]) {
+                for message in messages {
+                    let mut claim =
+                        publication.try_claim(message.len()).expect("within the window");
+                    claim.copy_from_slice(message);
+                    claim.commit().expect("in time");
+                }
             }
-        }
+
+            /// Offers the messages in batches.
+            #[inline(never)]
+            pub fn $rust_offer_batch(publication: $publication, messages: &[&[u8]]) {
+                for batch in messages.chunks(BATCH) {
+                    assert_eq!(publication.offer_batch(batch).accepted, BATCH);
+                }
+            }
+
+            /// Offers each message.
+            #[inline(never)]
+            pub fn $c_offer(publication: $publication, messages: &[&[u8]]) {
+                for message in messages {
+                    let (data, length) = (message.as_ptr(), message.len());
+                    // SAFETY: the publication is live, and is shared or `&mut` its only user; the message is readable.
+                    let position = unsafe {
+                        sys::$offer(publication.as_ptr(), data, length, None, ptr::null_mut())
+                    };
+                    assert!(position > 0);
+                }
+            }
+
+            /// Claims, copies and commits each message.
+            #[inline(never)]
+            pub fn $c_claim(publication: $publication, messages: &[&[u8]]) {
+                for message in messages {
+                    // SAFETY: as for the offer; the claim is filled in, as long as the message, and its own.
+                    unsafe {
+                        let mut claim = MaybeUninit::uninit();
+                        let (publication, length) = (publication.as_ptr(), message.len());
+                        let position = sys::$try_claim(publication, length, claim.as_mut_ptr());
+                        assert!(position > 0);
+                        commit(claim.assume_init(), message);
+                    }
+                }
+            }
+        };
     }
+
+    sending!(
+        &mut ExclusivePublication,
+        [rust_offer, rust_claim, rust_offer_batch],
+        [
+            c_offer = aeron_exclusive_publication_offer,
+            c_claim = aeron_exclusive_publication_try_claim
+        ]
+    );
+    sending!(
+        &Publication,
+        [rust_shared_offer, rust_shared_claim, rust_shared_offer_batch],
+        [c_shared_offer = aeron_publication_offer, c_shared_claim = aeron_publication_try_claim]
+    );
 
     /// # Safety
     /// C has filled the claim in for this message, and no other code uses the claim.
@@ -233,16 +197,34 @@ pub mod measured {
         }
     }
 
-    /// Polls fragments.
-    #[inline(never)]
-    pub fn rust_poll_fragments(subscription: &mut Subscription) {
-        let mut bytes = 0;
-        let mut received = 0;
-        while received < MESSAGES {
-            let count = |message: &[u8], _: &Header<'_>| bytes += message.len();
-            received += subscription.poll_fragments(count, FRAGMENT_LIMIT).expect("open");
-        }
-        assert_eq!(bytes, 32 * MESSAGES);
+    /// Loops that poll until all messages are received. `count` adds the lengths of what a handler gets.
+    macro_rules! polling {
+        ($($name:ident = $poll:ident(|$bytes:ident, $message:ident: $message_type:ty $(, $header:ty)?| $count:expr);)+) => {$(
+            /// Polls messages, fragments or batches.
+            #[inline(never)]
+            pub fn $name(subscription: &mut Subscription) {
+                let mut $bytes = 0;
+                let mut received = 0;
+                while received < MESSAGES {
+                    let count = |$message: $message_type $(, _: $header)?| $count;
+                    received += subscription.$poll(count, FRAGMENT_LIMIT).expect("open");
+                }
+                assert_eq!($bytes, 32 * MESSAGES);
+            }
+        )+};
+    }
+
+    polling! {
+        rust_poll_fragments =
+            poll_fragments(|bytes, message: &[u8], &Header<'_>| bytes += message.len());
+        rust_poll = poll(|bytes, message: &[u8], &Header<'_>| bytes += message.len());
+        rust_controlled_poll = controlled_poll(|bytes, message: &[u8], &Header<'_>| {
+            bytes += message.len();
+            Action::Continue
+        });
+        rust_poll_batch = poll_batch(|bytes, messages: &mut Messages<'_>| {
+            bytes += messages.map(|(message, _)| message.len()).sum::<usize>();
+        });
     }
 
     /// Polls fragments.
@@ -262,98 +244,40 @@ pub mod measured {
         assert_eq!(bytes, 32 * MESSAGES);
     }
 
-    /// Polls messages.
-    #[inline(never)]
-    pub fn rust_poll(subscription: &mut Subscription) {
-        let mut bytes = 0;
-        let mut received = 0;
-        while received < MESSAGES {
-            let count = |message: &[u8], _: &Header<'_>| bytes += message.len();
-            received += subscription.poll(count, FRAGMENT_LIMIT).expect("open");
-        }
-        assert_eq!(bytes, 32 * MESSAGES);
-    }
-
-    /// Polls through the assembler.
-    #[inline(never)]
-    pub fn c_poll(subscription: &mut Subscription) {
-        let mut bytes = 0_usize;
-        let mut assembler = ptr::null_mut();
-        let mut received = 0;
-        // SAFETY: as in `c_poll_fragments`; the assembler is deleted after its last use.
-        unsafe {
-            let clientd = (&raw mut bytes).cast();
-            let created =
-                sys::aeron_fragment_assembler_create(&mut assembler, Some(count), clientd);
-            assert_eq!(created, 0);
-            while received < MESSAGES {
-                received += sys::aeron_subscription_poll(
-                    subscription.as_ptr(),
-                    Some(sys::aeron_fragment_assembler_handler),
-                    assembler.cast(),
-                    FRAGMENT_LIMIT,
-                ) as usize;
+    /// Loops that poll through an assembler.
+    macro_rules! polling_with_assembler {
+        ($($name:ident: $create:ident($count:ident), $poll:ident, $handler:ident, $delete:ident;)+) => {$(
+            /// Polls through the assembler.
+            #[inline(never)]
+            pub fn $name(subscription: &mut Subscription) {
+                let mut bytes = 0_usize;
+                let mut assembler = ptr::null_mut();
+                let mut received = 0;
+                // SAFETY: as in `c_poll_fragments`; the assembler is deleted after its last use.
+                unsafe {
+                    let clientd = (&raw mut bytes).cast();
+                    assert_eq!(sys::$create(&mut assembler, Some($count), clientd), 0);
+                    while received < MESSAGES {
+                        received += sys::$poll(
+                            subscription.as_ptr(),
+                            Some(sys::$handler),
+                            assembler.cast(),
+                            FRAGMENT_LIMIT,
+                        ) as usize;
+                    }
+                    sys::$delete(assembler);
+                }
+                assert_eq!(bytes, 32 * MESSAGES);
             }
-            sys::aeron_fragment_assembler_delete(assembler);
-        }
-        assert_eq!(bytes, 32 * MESSAGES);
+        )+};
     }
 
-    /// Polls batches of messages.
-    #[inline(never)]
-    pub fn rust_poll_batch(subscription: &mut Subscription) {
-        let mut bytes = 0;
-        let mut received = 0;
-        while received < MESSAGES {
-            let count = |messages: &mut Messages<'_>| {
-                bytes += messages.map(|(message, _)| message.len()).sum::<usize>();
-            };
-            received += subscription.poll_batch(count, FRAGMENT_LIMIT).expect("open");
-        }
-        assert_eq!(bytes, 32 * MESSAGES);
-    }
-
-    /// Polls messages, and continues after each.
-    #[inline(never)]
-    pub fn rust_controlled_poll(subscription: &mut Subscription) {
-        let mut bytes = 0;
-        let mut received = 0;
-        while received < MESSAGES {
-            let count = |message: &[u8], _: &Header<'_>| {
-                bytes += message.len();
-                Action::Continue
-            };
-            received += subscription.controlled_poll(count, FRAGMENT_LIMIT).expect("open");
-        }
-        assert_eq!(bytes, 32 * MESSAGES);
-    }
-
-    /// Polls through the assembler, and continues after each fragment.
-    #[inline(never)]
-    pub fn c_controlled_poll(subscription: &mut Subscription) {
-        let mut bytes = 0_usize;
-        let mut assembler = ptr::null_mut();
-        let mut received = 0;
-        // SAFETY: as in `c_poll`.
-        unsafe {
-            let clientd = (&raw mut bytes).cast();
-            let created = sys::aeron_controlled_fragment_assembler_create(
-                &mut assembler,
-                Some(count_and_continue),
-                clientd,
-            );
-            assert_eq!(created, 0);
-            while received < MESSAGES {
-                received += sys::aeron_subscription_controlled_poll(
-                    subscription.as_ptr(),
-                    Some(sys::aeron_controlled_fragment_assembler_handler),
-                    assembler.cast(),
-                    FRAGMENT_LIMIT,
-                ) as usize;
-            }
-            sys::aeron_controlled_fragment_assembler_delete(assembler);
-        }
-        assert_eq!(bytes, 32 * MESSAGES);
+    polling_with_assembler! {
+        c_poll: aeron_fragment_assembler_create(count), aeron_subscription_poll,
+            aeron_fragment_assembler_handler, aeron_fragment_assembler_delete;
+        c_controlled_poll: aeron_controlled_fragment_assembler_create(count_and_continue),
+            aeron_subscription_controlled_poll, aeron_controlled_fragment_assembler_handler,
+            aeron_controlled_fragment_assembler_delete;
     }
 
     unsafe extern "C" fn count(

@@ -1,42 +1,75 @@
 //! Choices that several benchmarks offer, and their names in tables.
 
+use std::fmt;
+
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rusteron_client::IdleStrategyKind;
 use rusteron_core::program::Failure;
 use rusteron_test_support::networks::Network;
 
-/// The value of an option in words: `c-functions` is `C functions`.
-pub fn in_words<T: ValueEnum>(value: &T) -> String {
-    let name = value.to_possible_value().map(|value| value.get_name().replace('-', " "));
-    let mut letters = name.unwrap_or_default();
-    if let Some(first) = letters.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
-    letters
-}
-
-/// Displays values of options [in words](in_words).
-macro_rules! display_in_words {
-    ($($type:ty),+) => {$(
-        impl std::fmt::Display for $type {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(&$crate::command_line::choice::in_words(self))
-            }
-        }
-    )+};
-}
-pub(crate) use display_in_words;
-
-/// The language of a client or a service.
+/// Whoever is compared with others; each benchmark says what it is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Language {
-    /// Ours
+pub enum Contender {
+    /// Ours.
     Rust,
-    /// Aeron's
+    /// Ours, in batches.
+    RustBatches,
+    /// C's functions, called from the same loops in Rust.
+    CFunctions,
+    /// Loops written in C.
+    CProgram,
+    /// Aeron's own program in C.
+    C,
+    /// Aeron's, in Java.
     Java,
+    /// Aeron's own sample in Java.
+    JavaSample,
+    /// Plain sockets.
+    Sockets,
+    /// A client of a cluster.
+    RustClient,
+    /// A client of a cluster.
+    JavaClient,
+    /// A service of a cluster.
+    RustService,
+    /// A service of a cluster.
+    JavaService,
 }
-display_in_words!(Language);
+
+impl Contender {
+    /// The value of options.
+    pub fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
+    /// Returns whether it is left out without Java.
+    pub fn is_java(self) -> bool {
+        self.name().starts_with("java")
+    }
+}
+
+/// In words: `c-functions` is `C functions`.
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut words = self.name().replace('-', " ");
+        words[..1].make_ascii_uppercase();
+        f.pad(&words)
+    }
+}
+
+/// The parser of options that take some of the contenders, whose names are separated by commas.
+pub fn among(names: &'static str) -> impl TypedValueParser<Value = Contender> {
+    PossibleValuesParser::new(names.split(','))
+        .try_map(|name| <Contender as ValueEnum>::from_str(&name, false))
+}
+
+/// The parser of options that name an idle strategy.
+pub fn idle_strategy() -> impl TypedValueParser<Value = IdleStrategyKind> {
+    PossibleValuesParser::new(IdleStrategyKind::ALL.map(IdleStrategyKind::name))
+        .try_map(|name| name.parse::<IdleStrategyKind>())
+}
 
 /// The transport of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -57,35 +90,12 @@ impl Transport {
     }
 }
 
-/// The threading modes of a driver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Threading {
-    /// A thread each for conductor, sender, receiver and native resource agent.
-    Dedicated,
-    /// Three threads: sender and receiver share one.
-    SharedNetwork,
-    /// One thread for everything.
-    Shared,
-}
-
-impl Threading {
-    /// The name in options and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Dedicated => "dedicated",
-            Self::SharedNetwork => "shared-network",
-            Self::Shared => "shared",
-        }
-    }
-}
-
 /// The way from publisher to subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Route {
-    /// One driver, over 127.0.0.1
+    /// Over 127.0.0.1
     Loopback,
-    /// A driver in each of two network namespaces, joined by virtual Ethernet devices; needs root
-    /// and ip
+    /// Between two network namespaces, joined by virtual Ethernet devices; needs root and ip
     Namespaces,
 }
 
@@ -113,10 +123,4 @@ impl Route {
             Failure::usage("--networks <NETWORKS>", Self::Namespaces.name(), reason)
         })
     }
-}
-
-/// The parser of options that name an idle strategy.
-pub fn idle_strategy() -> impl TypedValueParser<Value = IdleStrategyKind> {
-    PossibleValuesParser::new(IdleStrategyKind::ALL.map(IdleStrategyKind::name))
-        .try_map(|name| name.parse::<IdleStrategyKind>())
 }

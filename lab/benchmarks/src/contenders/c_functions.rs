@@ -8,7 +8,8 @@ use rusteron_client::{
 };
 use rusteron_sys as sys;
 
-use crate::measuring::message_path::{FRAGMENT_LIMIT, Poll, Publish, Receive};
+use crate::measuring::measurement::FRAGMENT_LIMIT;
+use crate::measuring::message_path::{Poll, Publish, Receive};
 
 /// A publication whose messages go through `aeron_exclusive_publication_offer`.
 #[derive(Debug)]

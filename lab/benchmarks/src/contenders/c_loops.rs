@@ -3,9 +3,7 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use rusteron_client::{
-    ExclusivePublication, IdleStrategy, OfferError, PollError, Publication, Subscription,
-};
+use rusteron_client::{ExclusivePublication, IdleStrategy, OfferError, PollError, Subscription};
 use rusteron_sys as sys;
 
 use crate::contenders::c_functions::{CLOSED, CSubscription, offer_error};
@@ -25,28 +23,9 @@ struct CMessage {
 /// `rusteron_idle_t`.
 type Idle = unsafe extern "C" fn(clientd: *mut c_void, work_count: usize);
 
-/// One of the two loops that publish.
-type PublishLoop<P> = unsafe extern "C" fn(
-    publication: *mut P,
-    message: *const CMessage,
-    running: *const bool,
-    idle: Idle,
-    idle_clientd: *mut c_void,
-    messages: *mut u64,
-) -> i64;
-
 unsafe extern "C" {
-    fn rusteron_publish_exclusively(
+    fn rusteron_publish(
         publication: *mut sys::aeron_exclusive_publication_t,
-        message: *const CMessage,
-        running: *const bool,
-        idle: Idle,
-        idle_clientd: *mut c_void,
-        messages: *mut u64,
-    ) -> i64;
-
-    fn rusteron_publish_concurrently(
-        publication: *mut sys::aeron_publication_t,
         message: *const CMessage,
         running: *const bool,
         idle: Idle,
@@ -69,72 +48,35 @@ unsafe extern "C" {
 ///
 /// # Errors
 /// Errors that do not pass by waiting.
-pub fn publish_exclusively(
+pub fn publish(
     publication: &mut ExclusivePublication,
     message: &[u8],
     plan: &Plan,
     run: &Run,
 ) -> Result<u64, OfferError> {
-    // SAFETY: the publication is live, and `&mut` is its only user.
-    let (returned, published) =
-        unsafe { publish(rusteron_publish_exclusively, publication.as_ptr(), message, plan, run) };
-    if returned == 0 {
-        return Ok(published);
-    }
-    let max_message_length = || publication.constants().max_message_length;
-    Err(offer_error(returned, message.len(), max_message_length))
-}
-
-/// As [`publish_exclusively`], on a publication that other threads use as well.
-///
-/// # Errors
-/// Errors that do not pass by waiting.
-pub fn publish_concurrently(
-    publication: &Publication,
-    message: &[u8],
-    plan: &Plan,
-    run: &Run,
-) -> Result<u64, OfferError> {
-    // SAFETY: the publication is live, and made for concurrent use.
-    let (returned, published) =
-        unsafe { publish(rusteron_publish_concurrently, publication.as_ptr(), message, plan, run) };
-    if returned == 0 {
-        return Ok(published);
-    }
-    let max_message_length = || publication.constants().max_message_length;
-    Err(offer_error(returned, message.len(), max_message_length))
-}
-
-/// Runs a loop to its end.
-///
-/// # Safety
-/// The publication is live, and may be offered to by this thread.
-unsafe fn publish<P>(
-    publish_loop: PublishLoop<P>,
-    publication: *mut P,
-    message: &[u8],
-    plan: &Plan,
-    run: &Run,
-) -> (i64, u64) {
     let mut idle = plan.idle.new_strategy();
     let (idle_function, idle_clientd) = idle_of(&mut idle);
     let burst_length = publisher::burst_length(message.len());
-    let message = CMessage { buffer: message.as_ptr(), length: message.len(), burst_length };
+    let c_message = CMessage { buffer: message.as_ptr(), length: message.len(), burst_length };
     let mut messages = 0;
-    // SAFETY: the caller answers for the publication. All other pointers are to what lives until the
+    // SAFETY: the publication is live, and `&mut` is its only user. All other pointers are to what lives until the
     // return; the flag, which other threads change, is read as volatile, which on one byte is what a
     // relaxed load is; the idle strategy is used by this call alone.
     let returned = unsafe {
-        publish_loop(
-            publication,
-            &message,
+        rusteron_publish(
+            publication.as_ptr(),
+            &c_message,
             run.running_flag().as_ptr(),
             idle_function,
             idle_clientd,
             &mut messages,
         )
     };
-    (returned, messages)
+    if returned == 0 {
+        return Ok(messages);
+    }
+    let max_message_length = || publication.constants().max_message_length;
+    Err(offer_error(returned, message.len(), max_message_length))
 }
 
 /// Receives until the run is stopped, and then what had been published until then, as
@@ -165,7 +107,7 @@ pub fn receive(subscription: Subscription, plan: &Plan, run: &Run) -> Result<u64
     }
     // The rest is not measured.
     let mut subscription = CSubscription(subscription);
-    subscriber::go_on_receiving(&mut subscription, bytes, plan.expectation(), &mut idle, run)
+    subscriber::receive(&mut subscription, bytes, plan, &mut idle, run)
 }
 
 /// An idle strategy as C takes it.

@@ -1,30 +1,16 @@
-//! The pairs of threads between which messages go there and back, and one run of each.
+//! Round trips between two threads of this program, or of one in Java.
 
-use std::time::Duration;
-
-use clap::ValueEnum;
 use hdrhistogram::Histogram;
 use rusteron_client::{ExclusivePublication, Subscription};
 use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::program::Failure;
 
-use crate::command_line::choice::{Transport, display_in_words};
+use crate::command_line::choice::{Contender, Transport};
 use crate::contenders::c_functions::{CPublication, CSubscription};
-use crate::contenders::ping_pong::{self, End, Pace, Plan};
+use crate::contenders::ping_pong::{self, End};
 use crate::measuring::connection::{Connection, free_endpoints};
-use crate::processes::java::Java;
-
-/// The two threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Pair {
-    /// The Rust API on both sides
-    Rust,
-    /// C's functions, called from the same loops in Rust
-    CFunctions,
-    /// Java on both sides, in another process
-    Java,
-}
-display_in_words!(Pair);
+use crate::measuring::measurement::Plan;
+use crate::processes::environment::Environment;
 
 /// Where a thread sends to and receives from through Rust.
 pub type RustEnd = End<ExclusivePublication, Subscription>;
@@ -33,10 +19,12 @@ pub type RustEnd = End<ExclusivePublication, Subscription>;
 ///
 /// # Errors
 /// [`Failure::Run`] if no port is free.
-pub fn channels(transport: Transport) -> Result<[String; 2], Failure> {
+pub fn channels(transport: Transport) -> Result<Vec<String>, Failure> {
     Ok(match transport {
-        Transport::Ipc => ["aeron:ipc"; 2].map(str::to_owned),
-        Transport::Udp => free_endpoints::<2>()?.map(|it| format!("aeron:udp?endpoint={it}")),
+        Transport::Ipc => vec!["aeron:ipc".to_owned(); 2],
+        Transport::Udp => {
+            free_endpoints(2)?.iter().map(|it| format!("aeron:udp?endpoint={it}")).collect()
+        }
     })
 }
 
@@ -50,7 +38,7 @@ pub fn ends(
     stream_id: i32,
     interrupt: &ShutdownSignal,
 ) -> Result<(RustEnd, RustEnd), Failure> {
-    let [pings, pongs] = channels(transport)?;
+    let channels = channels(transport)?;
     let aeron = connection.aeron();
     let end = |(to, to_id): (&str, i32), (from, from_id): (&str, i32)| {
         Ok::<_, Failure>(End {
@@ -58,9 +46,9 @@ pub fn ends(
             subscription: aeron.add_subscription(from, from_id)?,
         })
     };
-    let (ping, pong) = ((&*pings, stream_id), (&*pongs, stream_id + 1));
+    let (ping, pong) = ((&*channels[0], stream_id), (&*channels[1], stream_id + 1));
     let (near, far) = (end(ping, pong)?, end(pong, ping)?);
-    connection.await_connected(&pings, stream_id, interrupt, || {
+    connection.await_connected(&channels[0], stream_id, interrupt, || {
         [&near, &far]
             .iter()
             .all(|end| end.publication.is_connected() && end.subscription.is_connected())
@@ -68,60 +56,55 @@ pub fn ends(
     Ok((near, far))
 }
 
-/// Runs once, on a stream and the next stream, and returns the latencies.
+/// Runs once over IPC, on a stream and the next stream, and returns the latencies.
 ///
 /// # Errors
 /// [`Failure::Run`] if anything fails; [`Failure::Interrupted`].
 pub fn measure(
-    pair: Pair,
-    transport: Transport,
+    contender: Contender,
     plan: &Plan,
+    connection: &Connection,
     stream_id: i32,
-    (connection, java): (&Connection, Option<&Java>),
-    interrupt: &ShutdownSignal,
+    environment: &Environment,
 ) -> Result<Histogram<u64>, Failure> {
-    if pair == Pair::Java {
-        let java = java.ok_or(Failure::Interrupted)?;
-        return measure_java(java, connection, &channels(transport)?, plan, stream_id, interrupt);
+    let interrupt = &environment.interrupt;
+    if contender.is_java() {
+        return measure_java(plan, connection, stream_id, environment);
     }
-    let (mut near, mut far) = ends(connection, transport, stream_id, interrupt)?;
-    if pair == Pair::Rust {
-        return ping_pong::measure(&mut near, &mut far, plan, interrupt);
+    let (mut near, mut far) = ends(connection, Transport::Ipc, stream_id, interrupt)?;
+    if contender == Contender::Rust {
+        return ping_pong::measure(&mut near, &mut far, plan, None, interrupt);
     }
     let [mut near, mut far] = [near, far].map(|end| End {
         publication: CPublication(end.publication),
         subscription: CSubscription(end.subscription),
     });
-    ping_pong::measure(&mut near, &mut far, plan, interrupt)
+    ping_pong::measure(&mut near, &mut far, plan, None, interrupt)
 }
 
 /// A run of `java/benchmarks/PingPong.java` on our driver.
 fn measure_java(
-    java: &Java,
-    connection: &Connection,
-    [pings, pongs]: &[String; 2],
     plan: &Plan,
+    connection: &Connection,
     stream_id: i32,
-    interrupt: &ShutdownSignal,
+    environment: &Environment,
 ) -> Result<Histogram<u64>, Failure> {
-    let interval = match plan.pace {
-        Pace::Closed => Duration::ZERO,
-        Pace::Fixed(interval) => interval,
-    };
     let arguments = [
         connection.aeron_dir().display().to_string(),
-        pings.clone(),
-        pongs.clone(),
+        "aeron:ipc".to_owned(),
+        "aeron:ipc".to_owned(),
         stream_id.to_string(),
         plan.idle.name().to_owned(),
         plan.message_length.to_string(),
         plan.warmup.as_nanos().to_string(),
         plan.measure.as_nanos().to_string(),
-        interval.as_nanos().to_string(),
+        // The interval of a fixed pace.
+        "0".to_owned(),
     ];
     let timeout = plan.timeout + plan.warmup + plan.measure;
+    let java = environment.java()?;
     let mut program = java.start("benchmarks/PingPong.java", &[], &arguments, timeout)?;
-    let (histogram, _) = ping_pong::read_histogram(&mut program, interrupt)?;
-    program.finish(interrupt)?;
+    let (histogram, _) = ping_pong::read_histogram(&mut program, &environment.interrupt)?;
+    program.finish(&environment.interrupt)?;
     Ok(histogram)
 }

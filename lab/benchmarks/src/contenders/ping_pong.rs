@@ -5,12 +5,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use rusteron_client::{IdleStrategy, IdleStrategyKind, OfferError, PollError};
+use rusteron_client::{IdleStrategy, OfferError, PollError};
 use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::program::Failure;
 use rusteron_core::scan;
 use rusteron_test_support::programs::Process;
 
+use crate::measuring::measurement::{self, Plan};
 use crate::measuring::message_path::{Publish, Receive};
 use crate::processes::java;
 
@@ -22,33 +23,6 @@ const IDLE_ITERATIONS: u32 = 1024;
 
 /// The shortest message: it holds the time at which it was sent.
 pub const MIN_MESSAGE_LENGTH: usize = size_of::<u64>();
-
-/// When messages are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
-    /// As soon as the last one is back.
-    Closed,
-    /// At fixed times, with this time between two messages. Latencies are counted from these times, also for
-    /// messages that could not be sent in time because other threads were slow.
-    Fixed(Duration),
-}
-
-/// The measurement: its messages and its duration.
-#[derive(Debug, Clone, Copy)]
-pub struct Plan {
-    /// The length of each message in bytes, at least [`MIN_MESSAGE_LENGTH`].
-    pub message_length: usize,
-    /// Idle strategy of both threads when there is nothing to do.
-    pub idle: IdleStrategyKind,
-    /// When messages are sent.
-    pub pace: Pace,
-    /// How long to run before measuring.
-    pub warmup: Duration,
-    /// How long to measure.
-    pub measure: Duration,
-    /// How long a message may be on its way before that is an error.
-    pub timeout: Duration,
-}
 
 /// An empty histogram of latencies in nanoseconds, with three significant digits.
 ///
@@ -68,7 +42,8 @@ pub fn read_histogram(
     interrupt: &ShutdownSignal,
 ) -> Result<(Histogram<u64>, String), Failure> {
     let mut histogram = histogram()?;
-    while let Some(line) = program.line(interrupt)? {
+    loop {
+        let line = program.line(interrupt)?;
         let mut fields = line.split(' ');
         match fields.next() {
             Some("ready") => {}
@@ -80,7 +55,6 @@ pub fn read_histogram(
             _ => return Err(Failure::Run(format!("not understood: {line:?}"))),
         }
     }
-    Err(Failure::Interrupted)
 }
 
 /// Where a thread sends to and receives from.
@@ -92,9 +66,11 @@ pub struct End<P, S> {
     pub subscription: S,
 }
 
-/// Measures the latencies of messages from one end to the other, on a thread of its own, and back.
+/// Measures the latencies of messages from one end to the other, on a thread of its own, and back. An interrupt ends it
+/// early.
 ///
-/// An interrupt ends it early.
+/// With an interval, messages are sent at fixed times. Latencies are counted from these times, also for messages that
+/// could not be sent in time because other threads were slow. Without one, each is sent as soon as the last one is back.
 ///
 /// # Errors
 /// [`Failure::Run`] if a stream is closed, or a message is on its way for longer than the plan's timeout.
@@ -102,25 +78,21 @@ pub fn measure<P: Publish, S: Receive>(
     near: &mut End<P, S>,
     far: &mut End<P, S>,
     plan: &Plan,
+    interval: Option<Duration>,
     interrupt: &ShutdownSignal,
 ) -> Result<Histogram<u64>, Failure> {
     let running = AtomicBool::new(true);
     thread::scope(|scope| {
         // Ends the other thread however this one ends.
         let stop = Stop(&running);
-        let ponger = thread::Builder::new()
-            .name("pong".to_owned())
-            .spawn_scoped(scope, || {
-                let _stop = Stop(&running);
-                pong(far, &mut plan.idle.new_strategy(), &running)
-            })
-            .map_err(|error| Failure::run("cannot start the pong's thread", error))?;
-        let measured = ping(near, plan, &running, interrupt);
+        let ponger = measurement::spawn(scope, "pong", || {
+            let _stop = Stop(&running);
+            pong(far, &mut plan.idle.new_strategy(), &running)
+        })?;
+        let measured = ping(near, plan, interval, &running, interrupt);
         drop(stop);
-        let ponged =
-            ponger.join().map_err(|_| Failure::Run("the pong's thread panicked".to_owned()))?;
         // Where both have failed, this is the cause.
-        ponged?;
+        measurement::join(ponger, "pong")?;
         measured
     })
 }
@@ -159,9 +131,9 @@ pub fn pong<P: Publish, S: Receive>(
                     idle.idle(0);
                 }
             })
-            .map_err(|error| Failure::run("pong", error))?;
+            .map_err(|error| Failure::run("poll", error))?;
         if let Some(error) = failure {
-            return Err(Failure::run("pong", error));
+            return Err(Failure::run("offer", error));
         }
         idle.idle(messages);
     }
@@ -175,6 +147,7 @@ pub fn pong<P: Publish, S: Receive>(
 pub fn ping<P: Publish, S: Receive>(
     end: &mut End<P, S>,
     plan: &Plan,
+    interval: Option<Duration>,
     running: &AtomicBool,
     interrupt: &ShutdownSignal,
 ) -> Result<Histogram<u64>, Failure> {
@@ -187,9 +160,9 @@ pub fn ping<P: Publish, S: Receive>(
         received: 0,
     };
     let watch = Watch { plan, running, interrupt, iterations: 0, since: pinger.start };
-    let finished = match plan.pace {
-        Pace::Closed => pinger.ping_pong(end, watch),
-        Pace::Fixed(interval) => pinger.pace(end, nanos(interval).max(1), watch),
+    let finished = match interval {
+        None => pinger.ping_pong(end, watch),
+        Some(interval) => pinger.pace(end, nanos(interval).max(1), watch),
     };
     match finished {
         Ok(()) | Err(Failure::Interrupted) => Ok(pinger.histogram),
@@ -360,10 +333,11 @@ impl Watch<'_> {
 
 #[cfg(test)]
 mod tests {
-    use rusteron_client::{CloseCause, Yielding};
+    use rusteron_client::{CloseCause, IdleStrategyKind, Yielding};
     use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 
     use super::*;
+    use crate::measuring::measurement::FRAGMENT_LIMIT;
 
     /// A stream without Aeron.
     struct Pipe<T>(T);
@@ -403,29 +377,28 @@ mod tests {
 
     const PLAN: Plan = Plan {
         message_length: 32,
+        fragment_limit: FRAGMENT_LIMIT,
         idle: IdleStrategyKind::Yielding,
-        pace: Pace::Closed,
         warmup: Duration::ZERO,
         measure: Duration::from_millis(20),
         timeout: Duration::from_secs(3600),
     };
 
-    #[test]
-    fn every_round_trip_is_counted() {
+    const INTERVAL: Option<Duration> = Some(Duration::from_millis(1));
+
+    fn measured(plan: &Plan, interval: Option<Duration>) -> Histogram<u64> {
         let (mut near, mut far) = ends();
-        let histogram =
-            measure(&mut near, &mut far, &PLAN, &ShutdownSignal::new()).expect("latencies");
-        assert!(!histogram.is_empty());
-        assert!(histogram.min() > 0);
+        measure(&mut near, &mut far, plan, interval, &ShutdownSignal::new()).expect("latencies")
     }
 
     #[test]
-    fn fixed_pace_sends_every_message() {
-        let (mut near, mut far) = ends();
-        let plan = Plan { pace: Pace::Fixed(Duration::from_millis(1)), ..PLAN };
-        let histogram =
-            measure(&mut near, &mut far, &plan, &ShutdownSignal::new()).expect("latencies");
-        assert_eq!(histogram.len(), 20);
+    fn every_round_trip_after_the_warmup_is_counted() {
+        let closed = measured(&PLAN, None);
+        assert!(!closed.is_empty() && closed.min() > 0);
+        assert_eq!(measured(&PLAN, INTERVAL).len(), 20);
+        let warmup = Duration::from_millis(15);
+        let plan = Plan { warmup, measure: Duration::from_millis(5), ..PLAN };
+        assert_eq!(measured(&plan, INTERVAL).len(), 5);
     }
 
     #[test]
@@ -445,12 +418,11 @@ mod tests {
         let (near, mut far) = ends();
         let mut near =
             End { publication: Slow(0, near.publication), subscription: near.subscription };
-        let plan = Plan { pace: Pace::Fixed(Duration::from_millis(1)), ..PLAN };
         let running = AtomicBool::new(true);
         let histogram = thread::scope(|scope| {
             let stop = Stop(&running);
             scope.spawn(|| pong(&mut far, &mut Yielding, &running));
-            let histogram = ping(&mut near, &plan, &running, &ShutdownSignal::new());
+            let histogram = ping(&mut near, &PLAN, INTERVAL, &running, &ShutdownSignal::new());
             drop(stop);
             histogram
         })
@@ -462,46 +434,25 @@ mod tests {
     }
 
     #[test]
-    fn the_warm_up_is_not_counted() {
-        let (mut near, mut far) = ends();
-        let plan = Plan {
-            pace: Pace::Fixed(Duration::from_millis(1)),
-            warmup: Duration::from_millis(15),
-            measure: Duration::from_millis(5),
-            ..PLAN
-        };
-        let histogram =
-            measure(&mut near, &mut far, &plan, &ShutdownSignal::new()).expect("latencies");
-        assert_eq!(histogram.len(), 5);
-    }
-
-    #[test]
-    fn what_does_not_come_back_is_an_error() {
+    fn message_that_does_not_come_back_is_a_failure() {
         let (mut near, _far) = ends();
         let plan = Plan { timeout: Duration::from_millis(1), ..PLAN };
         let running = AtomicBool::new(true);
-        let failure = ping(&mut near, &plan, &running, &ShutdownSignal::new());
-        assert_eq!(
-            failure.map(|_| ()),
-            Err(Failure::Run("ping: nothing has come back for 1ms".to_owned()))
-        );
+        let failure = ping(&mut near, &plan, None, &running, &ShutdownSignal::new());
+        let text = "ping: nothing has come back for 1ms".to_owned();
+        assert_eq!(failure.map(|_| ()), Err(Failure::Run(text)));
     }
 
     #[test]
-    fn an_interrupt_ends_it() {
+    fn interrupt_or_closed_stream_ends_it() {
+        let plan = Plan { measure: Duration::from_secs(3600), ..PLAN };
         let (mut near, mut far) = ends();
         let interrupt = ShutdownSignal::new();
         interrupt.signal();
-        let plan = Plan { measure: Duration::from_secs(3600), ..PLAN };
-        assert!(measure(&mut near, &mut far, &plan, &interrupt).is_ok());
-    }
-
-    #[test]
-    fn a_closed_stream_ends_it() {
-        let (mut near, far) = ends();
-        let (_, mut elsewhere) = ends();
+        measure(&mut near, &mut far, &plan, None, &interrupt).expect("what was measured");
         drop(far);
-        let failure = measure(&mut near, &mut elsewhere, &PLAN, &ShutdownSignal::new());
-        assert!(failure.is_err());
+        let (_, mut elsewhere) = ends();
+        let failure = measure(&mut near, &mut elsewhere, &plan, None, &ShutdownSignal::new());
+        failure.expect_err("a closed stream");
     }
 }

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use clap::ValueEnum;
 use rusteron_client::{ExclusivePublication, OfferError, PollError, Publication, Subscription};
-use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::program::Failure;
 
-use crate::command_line::choice::display_in_words;
+use crate::command_line::choice::Contender;
+use crate::command_line::run_options::SLICE;
 use crate::contenders::batches::{self, Batches};
 use crate::contenders::c_functions::{CConcurrentPublication, CPublication, CSubscription};
 use crate::contenders::c_loops;
@@ -18,32 +17,8 @@ use crate::measuring::publisher;
 use crate::measuring::run::Run;
 use crate::measuring::subscriber;
 use crate::processes::driver_process::DriverDir;
-use crate::processes::java::{self, Java};
-
-/// A way that messages can go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Way {
-    /// The Rust API: `offer` and `poll`
-    Rust,
-    /// The Rust API, 16 messages at once: `offer_batch` and `poll_batch`
-    RustBatches,
-    /// C's functions, called from the same loops in Rust
-    CFunctions,
-    /// Loops written in C, on the same threads
-    CProgram,
-    /// Loops in Java, on the same driver
-    Java,
-    /// Aeron's sample EmbeddedExclusiveIpcThroughput, which spins, on a driver in Java
-    JavaSample,
-}
-display_in_words!(Way);
-
-impl Way {
-    /// Returns whether this way is a Java program.
-    pub fn is_java(self) -> bool {
-        matches!(self, Self::Java | Self::JavaSample)
-    }
-}
+use crate::processes::environment::Environment;
+use crate::processes::java;
 
 /// How many publish, and on what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,24 +30,23 @@ pub enum Publishers {
 }
 
 impl Publishers {
-    /// Returns whether these publishers have this way: Aeron's sample has only an exclusive publication.
-    pub fn have(self, way: Way) -> bool {
-        self == Self::Exclusive || way != Way::JavaSample
+    /// Returns whether these publishers have this contender: the loops in C and Aeron's sample have only an exclusive
+    /// publication.
+    pub fn have(self, contender: Contender) -> bool {
+        self == Self::Exclusive || !matches!(contender, Contender::CProgram | Contender::JavaSample)
     }
 }
 
 /// The loop of a publisher, for a thread of its own.
 type Publisher<'a> = Box<dyn FnOnce(&Run) -> Result<u64, OfferError> + Send + 'a>;
 
-/// The programs that runs are made with.
+/// The client of a driver, and what runs share.
 #[derive(Debug)]
 pub struct Bench<'a> {
     /// The client, and the driver.
     pub connection: &'a Connection,
-    /// Java, if it is there and wanted.
-    pub java: Option<&'a Java>,
-    /// Ends a run early.
-    pub interrupt: &'a ShutdownSignal,
+    /// Java, and the wish to end.
+    pub environment: &'a Environment,
 }
 
 impl Bench<'_> {
@@ -82,58 +56,53 @@ impl Bench<'_> {
     /// [`Failure::Run`] if anything fails; [`Failure::Interrupted`].
     pub fn measure(
         &self,
-        way: Way,
+        contender: Contender,
         publishers: Publishers,
         plan: &Plan,
         channel: &str,
         stream_id: i32,
     ) -> Result<f64, Failure> {
-        match (way, publishers, self.java) {
-            (Way::JavaSample, _, Some(java)) => self.measure_java_sample(java, plan, stream_id),
-            (Way::Java, _, Some(java)) => {
-                self.measure_java(java, publishers, plan, channel, stream_id)
-            }
-            (Way::Java | Way::JavaSample, _, None) => Err(Failure::Interrupted),
-            (_, Publishers::Exclusive, _) => {
+        let (connection, interrupt) = (self.connection, &self.environment.interrupt);
+        match (contender, publishers) {
+            (Contender::JavaSample, _) => self.measure_java_sample(plan, stream_id),
+            (Contender::Java, _) => self.measure_java(publishers, plan, channel, stream_id),
+            (_, Publishers::Exclusive) => {
                 let Stream { publication, subscription } =
-                    self.connection.open(channel, stream_id, self.interrupt)?;
-                let is_fragmented =
-                    plan.message_length > publication.constants().max_payload_length;
+                    connection.open(connection, channel, stream_id, interrupt)?;
+                let longest = publication.constants().max_payload_length;
                 let message = plan.message();
-                let publishers = vec![exclusive(way, publication, &message, plan)];
-                self.run(way, publishers, subscription, is_fragmented, plan)
+                let publishers = vec![exclusive(contender, publication, &message, plan)];
+                self.run(contender, publishers, subscription, longest, plan)
             }
-            (_, Publishers::Concurrent(count), _) => {
+            (_, Publishers::Concurrent(count)) => {
                 let Stream { publication, subscription } =
-                    self.connection.open_concurrent(channel, stream_id, self.interrupt)?;
-                let is_fragmented =
-                    plan.message_length > publication.constants().max_payload_length;
+                    connection.open_concurrent(channel, stream_id, interrupt)?;
+                let longest = publication.constants().max_payload_length;
                 let message = plan.message();
-                let publishers =
-                    (0..count).map(|_| concurrent(way, &publication, &message, plan)).collect();
-                self.run(way, publishers, subscription, is_fragmented, plan)
+                let publisher = |_| concurrent(contender, &publication, &message, plan);
+                let publishers = (0..count).map(publisher).collect();
+                self.run(contender, publishers, subscription, longest, plan)
             }
         }
     }
 
     fn run(
         &self,
-        way: Way,
+        contender: Contender,
         publishers: Vec<Publisher<'_>>,
         subscription: Subscription,
-        is_fragmented: bool,
+        max_payload_length: usize,
         plan: &Plan,
     ) -> Result<f64, Failure> {
-        let receive = |run: &Run| receive(way, subscription, is_fragmented, plan, run);
-        let measured =
-            measurement::measure_loops(publishers, receive, plan, self.interrupt, |_, _| Ok(()))?;
-        Ok(measurement::median_rate(&measured.slices))
+        let is_fragmented = plan.message_length > max_payload_length;
+        let receive = |run: &Run| receive(contender, subscription, is_fragmented, plan, run);
+        let interrupt = &self.environment.interrupt;
+        measurement::measure_loops(publishers, receive, plan, interrupt, || Ok(()))
     }
 
     /// A run of `java/benchmarks/Throughput.java` on our driver.
     fn measure_java(
         &self,
-        java: &Java,
         publishers: Publishers,
         plan: &Plan,
         channel: &str,
@@ -152,33 +121,29 @@ impl Bench<'_> {
             plan.idle.name().to_owned(),
             count.to_string(),
             plan.warmup.as_nanos().to_string(),
-            plan.measured.as_nanos().to_string(),
-            plan.interval.as_nanos().to_string(),
+            plan.measure.as_nanos().to_string(),
+            SLICE.as_nanos().to_string(),
         ];
-        let timeout = self.connection.timeout() + plan.warmup;
+        let timeout = plan.timeout + plan.warmup;
+        let java = self.environment.java()?;
         let mut program = java.start("benchmarks/Throughput.java", &[], &arguments, timeout)?;
         let mut rates = Vec::new();
-        while let Some(line) = program.line(self.interrupt)? {
+        loop {
+            let line = program.line(&self.environment.interrupt)?;
             let mut fields = line.split(' ');
             if fields.next() != Some("slice") {
                 check_sum(&line, plan.message_length)?;
-                program.finish(self.interrupt)?;
+                program.finish(&self.environment.interrupt)?;
                 return Ok(median(&rates).unwrap_or(0.0));
             }
             let nanos: u64 = java::number(&line, fields.next())?;
             let bytes: u64 = java::number(&line, fields.next())?;
             rates.push(bytes as f64 / plan.message_length as f64 * 1e9 / nanos.max(1) as f64);
         }
-        Err(Failure::Interrupted)
     }
 
     /// A run of Aeron's sample, which prints a rate each second until it is stopped.
-    fn measure_java_sample(
-        &self,
-        java: &Java,
-        plan: &Plan,
-        stream_id: i32,
-    ) -> Result<f64, Failure> {
+    fn measure_java_sample(&self, plan: &Plan, stream_id: i32) -> Result<f64, Failure> {
         // Streams are numbered through.
         let dir = DriverDir::new(stream_id.unsigned_abs());
         let options = [
@@ -190,16 +155,13 @@ impl Bench<'_> {
             "-Duser.country=US".to_owned(),
         ];
         let main = "io.aeron.samples.EmbeddedExclusiveIpcThroughput";
-        let mut program = java.start(main, &options, &[], self.connection.timeout())?;
+        let mut program = self.environment.java()?.start(main, &options, &[], plan.timeout)?;
         // At least the first second is the start's.
         let warmup = seconds(plan.warmup).max(1);
-        let wanted = warmup + seconds(plan.measured).max(1);
+        let wanted = warmup + seconds(plan.measure).max(1);
         let mut rates = Vec::new();
         while rates.len() < wanted {
-            let Some(line) = program.line(self.interrupt)? else {
-                return Err(Failure::Interrupted);
-            };
-            rates.extend(parse_sample_rate(&line));
+            rates.extend(parse_sample_rate(&program.line(&self.environment.interrupt)?));
         }
         // Killed, it leaves its directory behind, which goes at the end of this function.
         drop(program);
@@ -208,37 +170,30 @@ impl Bench<'_> {
 }
 
 fn exclusive<'a>(
-    way: Way,
+    contender: Contender,
     mut publication: ExclusivePublication,
     message: &'a [u8],
     plan: &'a Plan,
 ) -> Publisher<'a> {
-    match way {
-        Way::CProgram => {
-            Box::new(move |run| c_loops::publish_exclusively(&mut publication, message, plan, run))
+    match contender {
+        Contender::CProgram => {
+            Box::new(move |run| c_loops::publish(&mut publication, message, plan, run))
         }
-        Way::CFunctions => publisher(CPublication(publication), message, plan),
-        Way::RustBatches => Box::new(move |run| {
-            batches::publish(&mut publication, message, &mut plan.idle.new_strategy(), run)
-        }),
+        Contender::CFunctions => publisher(CPublication(publication), message, plan),
+        Contender::RustBatches => in_batches(publication, message, plan),
         _ => publisher(publication, message, plan),
     }
 }
 
 fn concurrent<'a>(
-    way: Way,
-    mut publication: &'a Publication,
+    contender: Contender,
+    publication: &'a Publication,
     message: &'a [u8],
     plan: &'a Plan,
 ) -> Publisher<'a> {
-    match way {
-        Way::CProgram => {
-            Box::new(move |run| c_loops::publish_concurrently(publication, message, plan, run))
-        }
-        Way::CFunctions => publisher(CConcurrentPublication(publication), message, plan),
-        Way::RustBatches => Box::new(move |run| {
-            batches::publish(&mut publication, message, &mut plan.idle.new_strategy(), run)
-        }),
+    match contender {
+        Contender::CFunctions => publisher(CConcurrentPublication(publication), message, plan),
+        Contender::RustBatches => in_batches(publication, message, plan),
         _ => publisher(publication, message, plan),
     }
 }
@@ -253,28 +208,38 @@ fn publisher<'a, P: Publish + 'a>(
     })
 }
 
+fn in_batches<'a, P: rusteron_client::Publisher + 'a>(
+    mut publication: P,
+    message: &'a [u8],
+    plan: &'a Plan,
+) -> Publisher<'a> {
+    Box::new(move |run| {
+        batches::publish(&mut publication, message, &mut plan.idle.new_strategy(), run)
+    })
+}
+
 /// The loop of a subscriber. C and Java get the fragments of a message that is longer than one fragment. So do the loops
 /// in Rust: no contender assembles them.
 fn receive(
-    way: Way,
+    contender: Contender,
     mut subscription: Subscription,
     is_fragmented: bool,
     plan: &Plan,
     run: &Run,
 ) -> Result<u64, PollError> {
-    let (expectation, mut idle) = (plan.expectation(), plan.idle.new_strategy());
-    match way {
-        Way::CProgram => c_loops::receive(subscription, plan, run),
-        Way::CFunctions => {
-            subscriber::receive(&mut CSubscription(subscription), expectation, &mut idle, run)
+    let mut idle = plan.idle.new_strategy();
+    match contender {
+        Contender::CProgram => c_loops::receive(subscription, plan, run),
+        Contender::CFunctions => {
+            subscriber::receive(&mut CSubscription(subscription), 0, plan, &mut idle, run)
         }
         _ if is_fragmented => {
-            subscriber::receive(&mut Fragments(subscription), expectation, &mut idle, run)
+            subscriber::receive(&mut Fragments(subscription), 0, plan, &mut idle, run)
         }
-        Way::RustBatches => {
-            subscriber::receive(&mut Batches(subscription), expectation, &mut idle, run)
+        Contender::RustBatches => {
+            subscriber::receive(&mut Batches(subscription), 0, plan, &mut idle, run)
         }
-        _ => subscriber::receive(&mut subscription, expectation, &mut idle, run),
+        _ => subscriber::receive(&mut subscription, 0, plan, &mut idle, run),
     }
 }
 
@@ -308,16 +273,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sample_line_is_understood() {
+    fn lines_of_java_are_understood() {
         let line = "Duration 1250ms - 50,000,000 messages - 1,600,000,000 payload bytes";
         assert_eq!(parse_sample_rate(line), Some(40e6));
         for line in ["", "Duration 0ms - 0 messages", "Publisher back pressure ratio: 0.1"] {
             assert_eq!(parse_sample_rate(line), None);
         }
-    }
-
-    #[test]
-    fn missing_messages_are_an_error() {
         assert_eq!(check_sum("done 2 64", 32), Ok(()));
         for line in ["done 2 63", "done 2", "x"] {
             assert!(check_sum(line, 32).is_err(), "{line}");

@@ -80,10 +80,6 @@ impl RecordedStream {
         }
         Ok(self.sent > before)
     }
-
-    fn recorded(&self) -> i64 {
-        self.counter.position().unwrap_or(-1)
-    }
 }
 
 impl ArchiveClient<'_> {
@@ -113,7 +109,7 @@ impl ArchiveClient<'_> {
             let counter =
                 RecordingPos::find_by_recording_id(archive.aeron(), id, archive.archive_id())
                     .ok_or_else(|| Failure::run("the recording has ended", id))?;
-            self.await_some("the recorder", || publication.is_connected().then_some(()))?;
+            self.await_that("the recorder", || Ok(publication.is_connected()))?;
             let message = vec![0; load.message_length];
             Ok(RecordedStream { publication, counter, message, sent: 0, end: 0 })
         };
@@ -134,9 +130,8 @@ impl ArchiveClient<'_> {
                 self.wait()?;
             }
         }
-        self.await_progress("what is recorded", || {
-            let missing: i64 = streams.iter().map(|it| (it.end - it.recorded()).max(0)).sum();
-            (missing, missing == 0)
+        self.await_that("what is recorded", || {
+            Ok(streams.iter().all(|it| it.counter.position().unwrap_or(-1) >= it.end))
         })
     }
 
@@ -183,7 +178,7 @@ impl ArchiveClient<'_> {
                 .stop_recording_exclusive_publication(&stream.publication)
                 .map_err(failed("cannot stop the recording"))?;
             let counter = &stream.counter;
-            self.await_some("the end of the recording", || (!counter.is_active()).then_some(()))?;
+            self.await_that("the end of the recording", || Ok(!counter.is_active()))?;
             Ok(counter.recording_id())
         };
         streams.iter().map(stop).collect()
@@ -279,46 +274,23 @@ impl ArchiveClient<'_> {
         Ok(())
     }
 
-    /// Waits until an attempt succeeds.
+    /// Waits until a condition is true.
     ///
     /// # Errors
-    /// [`Failure::Run`] after [`DEADLINE`]; [`Failure::Interrupted`].
-    pub fn await_some<T>(
+    /// [`Failure::Run`] after [`DEADLINE`]; [`Failure::Interrupted`]; the condition's own failure.
+    pub fn await_that(
         &self,
         what: &str,
-        mut attempt: impl FnMut() -> Option<T>,
-    ) -> Result<T, Failure> {
-        let mut outcome = None;
-        self.await_progress(what, || {
-            outcome = attempt();
-            (0, outcome.is_some())
-        })?;
-        outcome.ok_or_else(|| Failure::Run(format!("waited in vain: {what}")))
-    }
-
-    /// Waits as long as a number changes, or for the timeout.
-    fn await_progress(
-        &self,
-        what: &str,
-        mut attempt: impl FnMut() -> (i64, bool),
+        mut condition: impl FnMut() -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
-        let mut last = None;
-        let mut since = Instant::now();
-        loop {
-            let (now, is_over) = attempt();
-            if is_over {
-                return Ok(());
-            }
-            if last != Some(now) {
-                last = Some(now);
-                since = Instant::now();
-                continue;
-            }
-            if since.elapsed() >= DEADLINE {
+        let deadline = Instant::now() + DEADLINE;
+        while !condition()? {
+            if Instant::now() >= deadline {
                 return Err(Failure::Run(format!("waited in vain: {what}")));
             }
             self.wait()?;
         }
+        Ok(())
     }
 }
 

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use rusteron_client::{Aeron, Context, Error, ExclusivePublication, Publication, Subscription};
+use rusteron_client::{
+    Aeron, Context, Error, ExclusivePublication, Publication, Publisher, Subscription,
+};
 use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::program::Failure;
 use rusteron_core::scan;
@@ -72,25 +74,12 @@ impl Connection {
         self.aeron.context().driver_timeout().saturating_add(DEADLINE)
     }
 
-    /// Adds a publication and a subscription, and waits until they are connected with each other or
-    /// the interrupt is requested.
+    /// Adds a publication and, on the driver of `receiver`, a subscription. Waits until they are connected with each other
+    /// or the interrupt is requested.
     ///
     /// # Errors
     /// [`Failure::Run`] if the driver refuses the channel, or in case of a timeout.
     pub fn open(
-        &self,
-        channel: &str,
-        stream_id: i32,
-        interrupt: &ShutdownSignal,
-    ) -> Result<Stream, Failure> {
-        self.open_to(self, channel, stream_id, interrupt)
-    }
-
-    /// The same, with the subscription on the driver of another connection.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_to(
         &self,
         receiver: &Self,
         channel: &str,
@@ -101,14 +90,10 @@ impl Connection {
             .aeron
             .add_exclusive_publication(channel, stream_id)
             .map_err(|error| cannot_add("publication", channel, stream_id, error))?;
-        let subscription = receiver.subscribe_to(publication.session_id(), channel, stream_id)?;
-        self.await_connected(channel, stream_id, interrupt, || {
-            publication.is_connected() && subscription.is_connected()
-        })?;
-        Ok(Stream { publication, subscription })
+        self.subscribe(publication, receiver, channel, interrupt)
     }
 
-    /// The same, with a publication that several threads can publish on.
+    /// The same with a publication that several threads can publish on.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -122,26 +107,30 @@ impl Connection {
             .aeron
             .add_publication(channel, stream_id)
             .map_err(|error| cannot_add("publication", channel, stream_id, error))?;
-        let subscription = self.subscribe_to(publication.session_id(), channel, stream_id)?;
-        self.await_connected(channel, stream_id, interrupt, || {
-            publication.is_connected() && subscription.is_connected()
-        })?;
-        Ok(Stream { publication, subscription })
+        self.subscribe(publication, self, channel, interrupt)
     }
 
-    /// A subscription to one publication. On a driver that others use, too, there may be more
-    /// publishers. Theirs do not count.
-    fn subscribe_to(
+    /// Adds a subscription to one publication. On a driver that others use, too, there may be more publishers. Theirs do
+    /// not count.
+    fn subscribe<P: Publisher>(
         &self,
-        session_id: i32,
+        publication: P,
+        receiver: &Self,
         channel: &str,
-        stream_id: i32,
-    ) -> Result<Subscription, Failure> {
+        interrupt: &ShutdownSignal,
+    ) -> Result<Stream<P>, Failure> {
+        let (session_id, stream_id) =
+            (publication.handle().session_id(), publication.handle().stream_id());
         let separator = if channel.contains('?') { '|' } else { '?' };
         let own = format!("{channel}{separator}session-id={session_id}");
-        self.aeron
+        let subscription = receiver
+            .aeron
             .add_subscription(&own, stream_id)
-            .map_err(|error| cannot_add("subscription", channel, stream_id, error))
+            .map_err(|error| cannot_add("subscription", channel, stream_id, error))?;
+        self.await_connected(channel, stream_id, interrupt, || {
+            publication.handle().is_connected() && subscription.is_connected()
+        })?;
+        Ok(Stream { publication, subscription })
     }
 
     /// Waits until a stream is connected or the interrupt is requested.
@@ -156,20 +145,17 @@ impl Connection {
         is_connected: impl Fn() -> bool,
     ) -> Result<(), Failure> {
         const PAUSE: Duration = Duration::from_millis(1);
-        let start = Instant::now();
-        while !is_connected() {
+        let deadline = Instant::now() + self.timeout();
+        while !is_connected() && !interrupt.wait_timeout(PAUSE) {
             if self.aeron.is_closed() {
                 return Err(Failure::Run("the client was closed".to_owned()));
             }
-            if start.elapsed() >= self.timeout() {
+            if Instant::now() >= deadline {
                 return Err(Failure::Run(format!(
                     "publisher and subscriber on {channel} stream {stream_id} are not connected \
                      after {}",
                     scan::format_duration(self.timeout()),
                 )));
-            }
-            if interrupt.wait_timeout(PAUSE) {
-                break;
             }
         }
         Ok(())
@@ -215,16 +201,11 @@ fn connect(dir: &Path) -> Result<(Aeron, Receiver<Error>), Failure> {
 ///
 /// # Errors
 /// [`Failure::Run`] if there are none.
-pub fn free_endpoints<const N: usize>() -> Result<[String; N], Failure> {
-    let free = || -> io::Result<_> {
-        // All at the same time, so that no two are the same.
-        let sockets =
-            (0..N).map(|_| UdpSocket::bind("127.0.0.1:0")).collect::<Result<Vec<_>, _>>()?;
-        let mut endpoints = [const { String::new() }; N];
-        for (endpoint, socket) in endpoints.iter_mut().zip(sockets) {
-            *endpoint = socket.local_addr()?.to_string();
-        }
-        Ok(endpoints)
-    };
-    free().map_err(|error| Failure::run("no free port on 127.0.0.1", error))
+pub fn free_endpoints(count: usize) -> Result<Vec<String>, Failure> {
+    // All at the same time, so that no two are the same.
+    let sockets: io::Result<Vec<_>> = (0..count).map(|_| UdpSocket::bind("127.0.0.1:0")).collect();
+    let endpoints = sockets.and_then(|sockets| {
+        sockets.iter().map(|it| Ok(it.local_addr()?.to_string())).collect::<io::Result<_>>()
+    });
+    endpoints.map_err(|error| Failure::run("no free port on 127.0.0.1", error))
 }

@@ -9,12 +9,16 @@ use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::program::Failure;
 use rusteron_core::scan;
 
+use crate::command_line::run_options::SLICE;
 use crate::measuring::message_path::{Poll, Publish};
 use crate::measuring::publisher;
 use crate::measuring::run::Run;
-use crate::measuring::subscriber::{self, Expectation};
+use crate::measuring::subscriber;
 
-/// The measurement: its messages and its duration.
+/// How many fragments a poll receives at the most, as in Aeron's samples.
+pub const FRAGMENT_LIMIT: usize = 10;
+
+/// The measurement of a stream or of round trips: its messages and its duration.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// The length of each message in bytes.
@@ -23,12 +27,10 @@ pub struct Plan {
     pub fragment_limit: usize,
     /// Idle strategy of both loops when they cannot go on.
     pub idle: IdleStrategyKind,
-    /// How long a slice is.
-    pub interval: Duration,
     /// How long to run before measuring.
     pub warmup: Duration,
     /// How long to measure.
-    pub measured: Duration,
+    pub measure: Duration,
     /// How long no message may arrive before that is an error.
     pub timeout: Duration,
 }
@@ -38,80 +40,34 @@ impl Plan {
     pub fn message(&self) -> Vec<u8> {
         (0..=u8::MAX).cycle().take(self.message_length).collect()
     }
-
-    /// Returns the parts of the plan that a subscriber has to know.
-    pub fn expectation(&self) -> Expectation {
-        Expectation {
-            message_length: self.message_length,
-            fragment_limit: self.fragment_limit,
-            timeout: self.timeout,
-        }
-    }
 }
 
-/// The phase that a slice of time belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// Before the measurement.
-    WarmUp,
-    /// The measurement itself.
-    Measured,
-}
-
-/// The messages that arrived during a slice of time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slice {
-    /// How long the slice really was.
-    pub elapsed: Duration,
-    /// Whole messages.
-    pub messages: u64,
-    /// Payload bytes.
-    pub bytes: u64,
-}
-
-impl Slice {
-    /// Messages per second.
-    pub fn messages_per_second(&self) -> f64 {
-        self.messages as f64 / self.elapsed.max(Duration::from_nanos(1)).as_secs_f64()
-    }
-}
-
-/// The results of a plan.
-#[derive(Debug, Clone)]
-pub struct Measurement {
-    /// The slices of the measured time.
-    pub slices: Vec<Slice>,
-    /// The published messages, warm-up included.
-    pub published: u64,
-    /// The received bytes, warm-up included.
-    pub received: u64,
-}
-
-/// Publishes on one thread, receives on another, and samples from this one, until the plan is
-/// fulfilled or the interrupt requested. `observe` is told of every slice at its end.
+/// Publishes on one thread, receives on another, and samples from this one, until the plan is fulfilled or the
+/// interrupt requested. Returns the median of the rates of all slices in messages per second. `mark` is called at the
+/// beginning of the measured time and at its end.
 ///
-/// If the end cuts the last slice shorter than half the interval, that slice is left out, unless it is the
-/// only one. At the return, all published messages have been received.
+/// If the end cuts the last slice shorter than half of the others, that slice is left out, unless it is the only one. At
+/// the return, all published messages have been received.
 ///
 /// # Errors
 /// - [`Failure::Run`] if the publication or the subscription was closed, if no message arrives for
 ///   longer than the plan's timeout, or if not all messages arrive;
-/// - an error that `observe` returns.
+/// - an error that `mark` returns.
 pub fn measure<P: Publish, S: Poll>(
     publication: &mut P,
     subscription: &mut S,
     plan: &Plan,
     interrupt: &ShutdownSignal,
-    observe: impl FnMut(Phase, &Slice) -> Result<(), Failure>,
-) -> Result<Measurement, Failure> {
+    mark: impl FnMut() -> Result<(), Failure>,
+) -> Result<f64, Failure> {
     let message = plan.message();
     let publish =
         |run: &Run| publisher::publish(publication, &message, &mut plan.idle.new_strategy(), run);
     let receive = |run: &Run| {
         let mut idle = plan.idle.new_strategy();
-        subscriber::receive(subscription, plan.expectation(), &mut idle, run)
+        subscriber::receive(subscription, 0, plan, &mut idle, run)
     };
-    measure_loops(vec![publish], receive, plan, interrupt, observe)
+    measure_loops(vec![publish], receive, plan, interrupt, mark)
 }
 
 /// [`measure`], with loops of the caller's and any number of publishers, each on a thread of its own.
@@ -123,8 +79,8 @@ pub fn measure_loops<P, S>(
     subscriber: S,
     plan: &Plan,
     interrupt: &ShutdownSignal,
-    observe: impl FnMut(Phase, &Slice) -> Result<(), Failure>,
-) -> Result<Measurement, Failure>
+    mark: impl FnMut() -> Result<(), Failure>,
+) -> Result<f64, Failure>
 where
     P: FnOnce(&Run) -> Result<u64, OfferError> + Send,
     S: FnOnce(&Run) -> Result<u64, PollError> + Send,
@@ -132,7 +88,7 @@ where
     let run = Run::new(publishers.len());
     // The threads' loops borrow the run, and own what they run.
     let shared = &run;
-    let (slices, published, received) = thread::scope(|scope| {
+    let (rate, published, received) = thread::scope(|scope| {
         // Whatever happens on this thread, the others are to end before the scope waits for them.
         let guard = run.guard();
         let publishers: Vec<_> = publishers
@@ -153,9 +109,8 @@ where
             guard.disarm();
             Ok::<_, PollError>(received)
         })?;
-        let mut sampler = Sampler::new(&run, plan, interrupt, observe);
-        let slices = sampler.sample();
-        if slices.is_ok() {
+        let rate = Sampler::new(&run, plan, interrupt).sample(mark);
+        if rate.is_ok() {
             run.stop();
             guard.disarm();
         } else {
@@ -166,16 +121,16 @@ where
             publishers.into_iter().map(|publisher| join(publisher, "publisher")).collect();
         let received = join(subscriber, "subscriber");
         let published = published.into_iter().collect::<Result<Vec<_>, _>>()?;
-        Ok::<_, Failure>((slices, published.iter().sum::<u64>(), received?))
+        Ok::<_, Failure>((rate, published.iter().sum::<u64>(), received?))
     })?;
-    let slices = slices?;
+    let rate = rate?;
     if received != published * plan.message_length as u64 {
         return Err(Failure::Run(format!(
-            "{} bytes were received of {} messages of {} bytes that were published",
-            received, published, plan.message_length
+            "{received} bytes were received of {published} messages of {} bytes that were published",
+            plan.message_length
         )));
     }
-    Ok(Measurement { slices, published, received })
+    Ok(rate)
 }
 
 /// Starts a thread.
@@ -193,13 +148,11 @@ pub fn spawn<'scope, T: Send + 'scope>(
         .map_err(|error| Failure::run(format_args!("cannot start the {name}'s thread"), error))
 }
 
-/// The median of the slices' rates, in messages per second; 0 without slices.
-pub fn median_rate(slices: &[Slice]) -> f64 {
-    let rates: Vec<f64> = slices.iter().map(Slice::messages_per_second).collect();
-    median(&rates).unwrap_or(0.0)
-}
-
-fn join<T, E: fmt::Display>(
+/// Waits for the end of a thread.
+///
+/// # Errors
+/// [`Failure::Run`] with its error, or if it panicked.
+pub fn join<T, E: fmt::Display>(
     thread: ScopedJoinHandle<'_, Result<T, E>>,
     name: &str,
 ) -> Result<T, Failure> {
@@ -210,11 +163,10 @@ fn join<T, E: fmt::Display>(
 }
 
 /// Reads the subscriber's counter at regular times.
-struct Sampler<'a, F> {
+struct Sampler<'a> {
     run: &'a Run,
     plan: &'a Plan,
     interrupt: &'a ShutdownSignal,
-    observe: F,
     /// The time of the last sample.
     taken: Instant,
     /// The received bytes in that sample.
@@ -224,77 +176,64 @@ struct Sampler<'a, F> {
     silence: Duration,
 }
 
-impl<'a, F: FnMut(Phase, &Slice) -> Result<(), Failure>> Sampler<'a, F> {
-    fn new(run: &'a Run, plan: &'a Plan, interrupt: &'a ShutdownSignal, observe: F) -> Self {
-        let taken = Instant::now();
-        Self { run, plan, interrupt, observe, taken, bytes: 0, silence: Duration::ZERO }
+impl<'a> Sampler<'a> {
+    fn new(run: &'a Run, plan: &'a Plan, interrupt: &'a ShutdownSignal) -> Self {
+        Self { run, plan, interrupt, taken: Instant::now(), bytes: 0, silence: Duration::ZERO }
     }
 
-    /// The slices of the measured time.
-    fn sample(&mut self) -> Result<Vec<Slice>, Failure> {
+    /// The median rate of the measured time; 0 if that did not begin.
+    fn sample(&mut self, mut mark: impl FnMut() -> Result<(), Failure>) -> Result<f64, Failure> {
         if !self.plan.warmup.is_zero() {
-            self.sample_phase(Phase::WarmUp, self.plan.warmup)?;
+            self.sample_phase(self.plan.warmup)?;
         }
-        if self.is_ended() {
-            Ok(Vec::new())
-        } else {
-            self.sample_phase(Phase::Measured, self.plan.measured)
+        mark()?;
+        if self.interrupt.is_signalled() || !self.run.is_running() {
+            return Ok(0.0);
         }
+        let rates = self.sample_phase(self.plan.measure)?;
+        mark()?;
+        Ok(median(&rates).unwrap_or(0.0))
     }
 
-    fn sample_phase(&mut self, phase: Phase, length: Duration) -> Result<Vec<Slice>, Failure> {
+    /// The rates of slices.
+    fn sample_phase(&mut self, length: Duration) -> Result<Vec<f64>, Failure> {
         let end = self.taken + length;
-        let mut slices = Vec::new();
+        let mut rates = Vec::new();
         let mut tick = self.taken;
         loop {
-            tick += self.plan.interval;
+            tick += SLICE;
             // Later than planned, if the process was suspended: missed slices are not made up for.
-            tick = tick.max(self.taken + self.plan.interval / 2);
+            tick = tick.max(self.taken + SLICE / 2);
             let deadline = end.min(tick);
             let remaining = deadline.saturating_duration_since(Instant::now());
             let is_interrupted = self.interrupt.wait_timeout(remaining);
             let is_last = is_interrupted || !self.run.is_running() || deadline == end;
-            let slice = self.take();
-            if slice.elapsed >= self.plan.interval / 2 || (is_last && slices.is_empty()) {
-                (self.observe)(phase, &slice)?;
-                slices.push(slice);
+            let (elapsed, rate) = self.take();
+            if elapsed >= SLICE / 2 || (is_last && rates.is_empty()) {
+                rates.push(rate);
             }
             if is_last {
-                return Ok(slices);
+                return Ok(rates);
             }
-            self.check_silence(&slice)?;
+            if self.silence >= self.plan.timeout {
+                let silence = scan::format_duration(self.silence);
+                return Err(Failure::Run(format!("no message has arrived for {silence}")));
+            }
         }
     }
 
-    fn is_ended(&self) -> bool {
-        self.interrupt.is_signalled() || !self.run.is_running()
-    }
-
-    fn take(&mut self) -> Slice {
+    /// The time since the last sample, and the messages per second.
+    fn take(&mut self) -> (Duration, f64) {
         let bytes = self.run.received_bytes();
         let now = Instant::now();
+        let elapsed = now - self.taken;
         let length = self.plan.message_length as u64;
-        let slice = Slice {
-            elapsed: now - self.taken,
-            // Of whole messages before and after, so that a message in fragments counts once.
-            messages: bytes / length - self.bytes / length,
-            bytes: bytes - self.bytes,
-        };
+        // Of whole messages before and after, so that a message in fragments counts once.
+        let messages = bytes / length - self.bytes / length;
+        self.silence = if bytes > self.bytes { Duration::ZERO } else { self.silence + SLICE };
         self.taken = now;
         self.bytes = bytes;
-        slice
-    }
-
-    fn check_silence(&mut self, slice: &Slice) -> Result<(), Failure> {
-        self.silence =
-            if slice.bytes > 0 { Duration::ZERO } else { self.silence + self.plan.interval };
-        if self.silence < self.plan.timeout {
-            return Ok(());
-        }
-        Err(Failure::Run(format!(
-            "no message has arrived for {}",
-            scan::format_duration(self.silence)
-        )))
+        (elapsed, messages as f64 / elapsed.max(Duration::from_nanos(1)).as_secs_f64())
     }
 }
 
@@ -308,28 +247,16 @@ pub fn median(values: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::{Receiver, Sender, TryRecvError, TrySendError, channel};
+    use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 
     use rusteron_client::{CloseCause, Yielding};
 
     use super::*;
 
-    #[test]
-    fn median_is_between_the_middle_values() {
-        for (values, expected) in [
-            (vec![], None),
-            (vec![7.0], Some(7.0)),
-            (vec![4.0, 1.0, 3.0, 2.0], Some(2.5)),
-            (vec![9.0, 1.0, 3.0], Some(3.0)),
-        ] {
-            assert_eq!(median(&values), expected);
-        }
-    }
-
     /// A stream without Aeron.
     struct Pipe<T>(T);
 
-    impl Publish for Pipe<std::sync::mpsc::SyncSender<usize>> {
+    impl Publish for Pipe<SyncSender<usize>> {
         fn offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
             self.0.try_send(message.len()).map_err(|error| match error {
                 TrySendError::Full(_) => OfferError::BackPressured,
@@ -368,35 +295,18 @@ mod tests {
 
     const PLAN: Plan = Plan {
         message_length: 32,
-        fragment_limit: 10,
+        fragment_limit: FRAGMENT_LIMIT,
         idle: IdleStrategyKind::Yielding,
-        interval: Duration::from_millis(10),
         warmup: Duration::from_millis(5),
-        measured: Duration::from_millis(25),
+        measure: Duration::from_millis(25),
         timeout: Duration::from_secs(3600),
     };
 
-    fn pipe() -> (Pipe<std::sync::mpsc::SyncSender<usize>>, Pipe<Receiver<usize>>) {
-        let (sender, receiver) = std::sync::mpsc::sync_channel(64);
-        (Pipe(sender), Pipe(receiver))
-    }
+    const ENDLESS: Plan = Plan { measure: Duration::from_secs(3600), ..PLAN };
 
-    #[test]
-    fn slices_add_up_and_nothing_is_lost() {
-        let (mut sender, mut receiver) = pipe();
-        let mut phases = Vec::new();
-        let measurement =
-            measure(&mut sender, &mut receiver, &PLAN, &ShutdownSignal::new(), |phase, _| {
-                phases.push(phase);
-                Ok(())
-            })
-            .expect("a measurement");
-        assert_eq!(measurement.received, measurement.published * 32);
-        let messages: u64 = measurement.slices.iter().map(|slice| slice.messages).sum();
-        assert!(messages <= measurement.published);
-        assert_eq!(phases.first(), Some(&Phase::WarmUp));
-        let measured = phases.iter().filter(|phase| **phase == Phase::Measured).count();
-        assert_eq!(measured, measurement.slices.len());
+    fn pipe() -> (Pipe<SyncSender<usize>>, Pipe<Receiver<usize>>) {
+        let (sender, receiver) = sync_channel(64);
+        (Pipe(sender), Pipe(receiver))
     }
 
     #[test]
@@ -409,93 +319,67 @@ mod tests {
             .iter_mut()
             .map(|sender| |run: &Run| publisher::publish(*sender, &message, &mut Yielding, run))
             .collect();
-        let receive =
-            |run: &Run| subscriber::receive(&mut receiver, PLAN.expectation(), &mut Yielding, run);
-        let interrupt = ShutdownSignal::new();
-        let measurement = measure_loops(publishers, receive, &PLAN, &interrupt, |_, _| Ok(()))
-            .expect("a measurement");
-        assert!(measurement.published > 0);
-        assert_eq!(measurement.received, measurement.published * 32);
-    }
-
-    #[test]
-    fn an_interrupt_ends_an_endless_plan() {
-        let (mut sender, mut receiver) = pipe();
-        let interrupt = ShutdownSignal::new();
-        let plan = Plan { measured: Duration::from_secs(3600), ..PLAN };
-        let measurement = measure(&mut sender, &mut receiver, &plan, &interrupt, |phase, slice| {
-            if phase == Phase::Measured && slice.messages > 0 {
-                interrupt.signal();
-            }
+        let receive = |run: &Run| subscriber::receive(&mut receiver, 0, &PLAN, &mut Yielding, run);
+        let mut marks = 0;
+        let mark = || {
+            marks += 1;
             Ok(())
-        })
-        .expect("a measurement");
-        assert!(!measurement.slices.is_empty());
-    }
-
-    #[test]
-    fn interrupted_warm_up_has_no_slices() {
-        let (mut sender, mut receiver) = pipe();
-        let interrupt = ShutdownSignal::new();
-        interrupt.signal();
-        let measurement = measure(&mut sender, &mut receiver, &PLAN, &interrupt, |_, _| Ok(()))
-            .expect("a measurement");
-        assert!(measurement.slices.is_empty());
-    }
-
-    #[test]
-    fn a_stream_that_closes_ends_the_run() {
-        let (mut sender, _) = pipe();
-        let plan = Plan { measured: Duration::from_secs(3600), ..PLAN };
-        let interrupt = ShutdownSignal::new();
-        let failure = measure(&mut sender, &mut Hole, &plan, &interrupt, |_, _| Ok(()));
-        assert_eq!(
-            failure.map(|_| ()),
-            Err(Failure::Run(
-                "publisher: the publication is closed: it alone was closed, its client is open"
-                    .to_owned()
-            ))
-        );
-
-        let (sender, receiver): (Sender<usize>, _) = channel();
-        drop(sender);
-        let failure = measure(&mut Hole, &mut Pipe(receiver), &plan, &interrupt, |_, _| Ok(()));
-        assert_eq!(
-            failure.map(|_| ()),
-            Err(Failure::Run(
-                "subscriber: the subscription is closed: it alone was closed, its client is open"
-                    .to_owned()
-            ))
-        );
-    }
-
-    #[test]
-    fn silence_is_an_error_after_a_while() {
-        let plan = Plan {
-            measured: Duration::from_secs(3600),
-            timeout: Duration::from_millis(30),
-            ..PLAN
         };
-        let failure = measure(&mut Hole, &mut Hole, &plan, &ShutdownSignal::new(), |_, _| Ok(()));
-        let failure = failure.map(|_| ()).expect_err("silence");
-        assert!(failure.to_string().starts_with("no message has arrived for"), "{failure}");
+        measure_loops(publishers, receive, &PLAN, &ShutdownSignal::new(), mark).expect("a rate");
+        assert_eq!(marks, 2);
     }
 
     #[test]
-    fn a_failing_observer_ends_the_run() {
+    fn missing_messages_are_a_failure() {
+        let publish = |run: &Run| {
+            while run.is_running() {
+                thread::yield_now();
+            }
+            Ok(1)
+        };
+        let receive = |_: &Run| Ok(31);
+        let interrupt = ShutdownSignal::new();
+        let failure = measure_loops(vec![publish], receive, &PLAN, &interrupt, || Ok(()));
+        let failure = failure.expect_err("a byte is missing").to_string();
+        assert!(failure.starts_with("31 bytes were received of 1 messages"), "{failure}");
+    }
+
+    #[test]
+    fn interrupt_ends_an_endless_plan() {
         let (mut sender, mut receiver) = pipe();
-        let plan = Plan { measured: Duration::from_secs(3600), ..PLAN };
-        let full = Failure::Run("full".to_owned());
-        let failure = measure(&mut sender, &mut receiver, &plan, &ShutdownSignal::new(), |_, _| {
-            Err(full.clone())
-        });
-        assert_eq!(failure.map(|_| ()), Err(full));
+        let interrupt = ShutdownSignal::new();
+        let mark = || {
+            interrupt.signal();
+            Ok(())
+        };
+        measure(&mut sender, &mut receiver, &ENDLESS, &interrupt, mark).expect("an end");
     }
 
     #[test]
-    fn rates_use_the_real_length_of_a_slice() {
-        let slice =
-            Slice { elapsed: Duration::from_millis(1250), messages: 1_000_000, bytes: 32_000_000 };
-        assert_eq!(slice.messages_per_second(), 800_000.0);
+    fn closed_streams_end_the_run() {
+        let interrupt = ShutdownSignal::new();
+        let (mut sender, _) = pipe();
+        let failure = measure(&mut sender, &mut Hole, &ENDLESS, &interrupt, || Ok(()));
+        assert!(matches!(failure, Err(Failure::Run(text)) if text.starts_with("publisher: ")));
+        let (_, mut receiver) = pipe();
+        let failure = measure(&mut Hole, &mut receiver, &ENDLESS, &interrupt, || Ok(()));
+        assert!(matches!(failure, Err(Failure::Run(text)) if text.starts_with("subscriber: ")));
+    }
+
+    #[test]
+    fn silence_is_a_failure_after_the_timeout() {
+        let plan = Plan { timeout: Duration::from_millis(30), ..ENDLESS };
+        let failure = measure(&mut Hole, &mut Hole, &plan, &ShutdownSignal::new(), || Ok(()));
+        let failure = failure.expect_err("silence").to_string();
+        assert!(failure.starts_with("no message has arrived for"), "{failure}");
+    }
+
+    #[test]
+    fn failing_mark_ends_the_run() {
+        let (mut sender, mut receiver) = pipe();
+        let full = Failure::Run("full".to_owned());
+        let mark = || Err(full.clone());
+        let failure = measure(&mut sender, &mut receiver, &ENDLESS, &ShutdownSignal::new(), mark);
+        assert_eq!(failure, Err(full));
     }
 }

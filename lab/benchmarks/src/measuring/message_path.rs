@@ -5,6 +5,8 @@
 
 use rusteron_client::{Header, OfferError, PollError, Publisher, Subscription};
 
+use crate::measuring::measurement::FRAGMENT_LIMIT;
+
 /// Sends messages.
 pub trait Publish: Send {
     /// Offers one message.
@@ -43,15 +45,12 @@ impl Poll for Subscription {
 
 /// Receives messages for a round trip.
 pub trait Receive: Send {
-    /// Receives up to ten messages, and returns how many they were.
+    /// Receives up to [`FRAGMENT_LIMIT`] messages, and returns how many they were.
     ///
     /// # Errors
     /// See [`PollError`].
     fn receive(&mut self, handler: impl FnMut(&[u8])) -> Result<usize, PollError>;
 }
-
-/// How many fragments a poll for a round trip receives at most, as in Aeron's samples.
-pub(crate) const FRAGMENT_LIMIT: usize = 10;
 
 /// Through Rust.
 impl Receive for Subscription {

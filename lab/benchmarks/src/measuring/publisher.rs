@@ -75,7 +75,7 @@ impl Refusals {
 
 #[cfg(test)]
 mod tests {
-    use rusteron_client::{CloseCause, NoOp};
+    use rusteron_client::CloseCause;
 
     use super::*;
 
@@ -89,39 +89,25 @@ mod tests {
         }
     }
 
+    #[derive(Default)]
+    struct Recorder(Vec<&'static str>);
+
+    impl IdleStrategy for Recorder {
+        fn idle(&mut self, _: usize) {
+            self.0.push("idle");
+        }
+        fn reset(&mut self) {
+            self.0.push("reset");
+        }
+    }
+
     #[test]
-    fn refused_offers_are_repeated() {
+    fn rejected_offers_are_repeated_and_idling_starts_over() {
         let run = Run::new(1);
         let mut publication = Scripted(0, |offer| match offer {
             1 => Err(OfferError::NotConnected),
             2 => Err(OfferError::BackPressured),
             4 => Err(OfferError::AdminAction),
-            100 => {
-                run.stop();
-                Err(OfferError::BackPressured)
-            }
-            _ => Ok(()),
-        });
-        let published = publish(&mut publication, &[0; 32], &mut NoOp, &run);
-        assert_eq!(published, Ok(96));
-    }
-
-    #[test]
-    fn each_message_has_its_idling_start_over() {
-        #[derive(Default)]
-        struct Recorder(Vec<&'static str>);
-        impl IdleStrategy for Recorder {
-            fn idle(&mut self, _: usize) {
-                self.0.push("idle");
-            }
-            fn reset(&mut self) {
-                self.0.push("reset");
-            }
-        }
-
-        let run = Run::new(1);
-        let mut publication = Scripted(0, |offer| match offer {
-            1 | 2 | 4 => Err(OfferError::BackPressured),
             7 => {
                 run.stop();
                 Err(OfferError::BackPressured)
@@ -129,29 +115,27 @@ mod tests {
             _ => Ok(()),
         });
         let mut idle = Recorder::default();
-        let published = publish(&mut publication, b"m", &mut idle, &run);
-        assert_eq!(published, Ok(3));
+        assert_eq!(publish(&mut publication, b"m", &mut idle, &run), Ok(3));
         assert_eq!(idle.0, ["reset", "idle", "idle", "reset", "idle", "reset"]);
     }
 
     #[test]
-    fn what_does_not_pass_ends_the_loop() {
+    fn lasting_errors_end_the_loop() {
         for error in [OfferError::Closed(CloseCause::Handle), OfferError::MaxPositionExceeded] {
             let mut publication = Scripted(0, |offer| if offer < 9 { Ok(()) } else { Err(error) });
-            let published = publish(&mut publication, b"m", &mut NoOp, &Run::new(1));
-            assert_eq!(published, Err(error));
+            let mut idle = Recorder::default();
+            assert_eq!(publish(&mut publication, b"m", &mut idle, &Run::new(1)), Err(error));
         }
     }
 
     #[test]
-    fn a_stop_is_noticed_without_back_pressure() {
+    fn stop_is_noticed_without_back_pressure() {
         let run = Run::new(1);
         let message = vec![0; BURST_BYTES / 4];
         let mut publication = Scripted(0, |_| {
             run.stop();
             Ok(())
         });
-        let published = publish(&mut publication, &message, &mut NoOp, &run);
-        assert_eq!(published, Ok(4));
+        assert_eq!(publish(&mut publication, &message, &mut Recorder::default(), &run), Ok(4));
     }
 }

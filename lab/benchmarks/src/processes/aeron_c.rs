@@ -6,10 +6,11 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use rusteron_core::program::Failure;
+
+use crate::measuring::measurement;
 
 /// The tree that rusteron-sys compiles.
 const TREE: &str = env!("RUSTERON_AERON_SOURCE");
@@ -131,26 +132,23 @@ impl AeronC {
                 dir.join(name.replace('/', "_")).with_extension("o")
             })
             .collect();
-        let next = AtomicUsize::new(0);
-        let work = || -> Result<(), Failure> {
-            loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                let (Some(source), Some(object)) = (sources.get(index), objects.get(index)) else {
-                    return Ok(());
-                };
-                build(object, |temporary| {
-                    let mut command = self.compiler();
-                    command.arg("-c").arg(source).arg("-o").arg(temporary);
-                    command
-                })?;
-            }
-        };
+        let pairs: Vec<_> = sources.iter().zip(&objects).collect();
         let cores = thread::available_parallelism().map_or(1, Into::into);
         thread::scope(|scope| {
-            let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().try_for_each(|worker| {
-                worker.join().map_err(|_| Failure::Run("a compiling thread panicked".to_owned()))?
-            })
+            let compile = |pairs: &[(&PathBuf, &PathBuf)]| {
+                pairs.iter().try_for_each(|(source, object)| {
+                    build(object, |temporary| {
+                        let mut command = self.compiler();
+                        command.arg("-c").arg(source).arg("-o").arg(temporary);
+                        command
+                    })
+                })
+            };
+            let workers: Vec<_> = pairs
+                .chunks(pairs.len().div_ceil(cores).max(1))
+                .map(|pairs| measurement::spawn(scope, "compiler", move || compile(pairs)))
+                .collect::<Result<_, _>>()?;
+            workers.into_iter().try_for_each(|worker| measurement::join(worker, "compiler"))
         })?;
         Ok(objects)
     }

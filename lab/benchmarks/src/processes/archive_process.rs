@@ -2,43 +2,64 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rusteron_archive::{Archive, ArchiveContext};
-use rusteron_client::{Aeron, CncFile};
-use rusteron_core::agent::ShutdownSignal;
+use rusteron_client::{Aeron, CncFile, Context};
 use rusteron_core::program::Failure;
 use rusteron_test_support::programs::Process;
 use tempfile::TempDir;
 
+use crate::command_line::choice::Contender;
 use crate::measuring::archive_streams::DEADLINE;
-use crate::processes::driver_process::remove_driver_variables;
-use crate::processes::java::Java;
+use crate::processes::driver_process::{find_program, remove_driver_variables};
+use crate::processes::environment::Environment;
 
-/// The program that an archive is.
-#[derive(Debug, Clone, Copy)]
-pub enum ArchiveProgram<'a> {
-    /// Our `archiving_media_driver`, at this path.
-    Rust(&'a Path),
-    /// Aeron's.
-    Java(&'a Java),
+/// The settings of both archives.
+const PROPERTIES: [&str; 8] = [
+    // Requests come over IPC.
+    "archive.control.channel.enabled=false",
+    "archive.control.response.channel=aeron:udp?endpoint=localhost:0",
+    "archive.replication.channel=aeron:udp?endpoint=localhost:0",
+    "archive.recording.events.enabled=false",
+    "threading.mode=SHARED",
+    "archive.threading.mode=SHARED",
+    // A stream that is only recorded has no other subscriber.
+    "spies.simulate.connection=true",
+    "term.buffer.sparse.file=true",
+];
+
+/// Finds our program `archiving_media_driver` beside this one.
+///
+/// # Errors
+/// [`Failure::Run`] if it is not there.
+pub fn archiving_media_driver() -> Result<PathBuf, Failure> {
+    find_program("archiving_media_driver", "rusteron-archive-server")
 }
 
-impl ArchiveProgram<'_> {
-    fn start(self, options: &[String]) -> Result<Process, Failure> {
-        match self {
-            Self::Rust(path) => {
-                let mut command = Command::new(path);
-                remove_driver_variables(&mut command);
-                command.args(options);
-                Process::start("archiving_media_driver".to_owned(), command, DEADLINE)
-            }
-            Self::Java(java) => {
-                java.start("io.aeron.archive.ArchivingMediaDriver", options, &[], DEADLINE)
-            }
-        }
-    }
+/// Starts `archiving_media_driver` with properties.
+///
+/// # Errors
+/// [`Failure::Run`] if it is not there or cannot be started.
+pub fn start_archiving_media_driver(options: &[String]) -> Result<Process, Failure> {
+    let mut command = Command::new(archiving_media_driver()?);
+    remove_driver_variables(&mut command);
+    command.args(options);
+    Process::start("archiving_media_driver", command, DEADLINE)
+}
+
+/// A directory below another one, or in memory if the system has such a place. It goes with its value.
+///
+/// # Errors
+/// [`Failure::Run`] if it cannot be made.
+pub fn temporary_dir(below: Option<&Path>) -> Result<TempDir, Failure> {
+    let shm = Path::new("/dev/shm");
+    let other = if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() };
+    let dir = below.unwrap_or(&other);
+    tempfile::Builder::new()
+        .prefix("rusteron-benchmark-")
+        .tempdir_in(dir)
+        .map_err(|error| Failure::run(format_args!("no directory in {}", dir.display()), error))
 }
 
 /// An archive in directories of its own, which go with it.
@@ -51,66 +72,51 @@ pub struct ArchiveProcess {
 }
 
 impl ArchiveProcess {
-    /// Starts an archive whose recordings are below `dir`, and connects to it. `options` are further properties,
-    /// such as `-Daeron.archive.file.sync.level=1`.
+    /// Starts an archive in Rust or Java whose recordings are below `dir`, and connects to it. `options` are further
+    /// properties, such as `-Daeron.archive.file.sync.level=1`.
     ///
     /// # Errors
     /// [`Failure::Run`] if it does not start; [`Failure::Interrupted`].
     pub fn start(
-        program: ArchiveProgram<'_>,
+        contender: Contender,
         dir: &Path,
         options: &[String],
-        interrupt: &ShutdownSignal,
+        environment: &Environment,
     ) -> Result<(Self, Archive), Failure> {
-        let create = |dir: &Path| {
-            tempfile::Builder::new().prefix("rusteron-recording-").tempdir_in(dir).map_err(
-                |error| Failure::run(format_args!("no directory in {}", dir.display()), error),
-            )
-        };
-        let shm = Path::new("/dev/shm");
-        let driver_dir = create(if shm.is_dir() { shm } else { dir })?;
-        let archive_dir = create(dir)?;
+        let driver_dir = temporary_dir(None)?;
+        let archive_dir = temporary_dir(Some(dir))?;
         let mut all = vec![
             format!("-Daeron.dir={}", driver_dir.path().join("driver").display()),
             format!("-Daeron.archive.dir={}", archive_dir.path().display()),
             format!("-Daeron.archive.mark.file.dir={}", driver_dir.path().display()),
-            // Requests come over IPC.
-            "-Daeron.archive.control.channel.enabled=false".to_owned(),
-            "-Daeron.archive.control.response.channel=aeron:udp?endpoint=localhost:0".to_owned(),
-            "-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0".to_owned(),
-            "-Daeron.archive.recording.events.enabled=false".to_owned(),
-            "-Daeron.threading.mode=SHARED".to_owned(),
-            "-Daeron.archive.threading.mode=SHARED".to_owned(),
-            // A stream that is only recorded has no other subscriber.
-            "-Daeron.spies.simulate.connection=true".to_owned(),
-            "-Daeron.term.buffer.sparse.file=true".to_owned(),
         ];
+        all.extend(PROPERTIES.map(|property| format!("-Daeron.{property}")));
         all.extend_from_slice(options);
-        let program = program.start(&all)?;
+        let program = match contender {
+            Contender::Java => {
+                let main = "io.aeron.archive.ArchivingMediaDriver";
+                environment.java()?.start(main, &all, &[], DEADLINE)?
+            }
+            _ => start_archiving_media_driver(&all)?,
+        };
         let mut process = Self { program, _archive_dir: archive_dir, driver_dir };
-        let archive = process.connect(interrupt)?;
+        let archive = process.connect(environment)?;
         Ok((process, archive))
     }
 
-    fn connect(&mut self, interrupt: &ShutdownSignal) -> Result<Archive, Failure> {
+    fn connect(&mut self, environment: &Environment) -> Result<Archive, Failure> {
         let deadline = Instant::now() + DEADLINE;
         loop {
             // A client would sleep until the driver's file is there.
-            let failure = match CncFile::open(self.aeron_dir(), Duration::ZERO) {
-                Ok(_) => match session(&self.aeron_dir()) {
-                    Ok(archive) => return Ok(archive),
-                    Err(failure) => failure,
-                },
-                Err(error) => error.into(),
+            let connected = match CncFile::open(self.aeron_dir(), Duration::ZERO) {
+                Ok(_) => session(&self.aeron_dir()),
+                Err(error) => Err(error.into()),
             };
+            if connected.is_ok() || Instant::now() >= deadline {
+                return connected;
+            }
             self.program.check()?;
-            if interrupt.is_signalled() {
-                return Err(Failure::Interrupted);
-            }
-            if Instant::now() >= deadline {
-                return Err(failure);
-            }
-            thread::sleep(Duration::from_millis(1));
+            environment.sleep(Duration::from_millis(1))?;
         }
     }
 
@@ -126,7 +132,7 @@ impl ArchiveProcess {
 }
 
 fn session(aeron_dir: &Path) -> Result<Archive, Failure> {
-    let mut context = rusteron_client::Context::new()?;
+    let mut context = Context::new()?;
     context.set_dir(aeron_dir)?.set_driver_timeout(Duration::from_secs(10))?;
     let aeron = Aeron::connect(context)?;
     let mut context = ArchiveContext::new()?;

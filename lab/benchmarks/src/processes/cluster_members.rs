@@ -1,59 +1,81 @@
-//! A cluster of several members on this machine, each a group of processes.
+//! A cluster on this machine, whose members echo and are groups of processes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rusteron_client::CncFile;
 use rusteron_core::program::Failure;
 use rusteron_test_support::programs::Process;
 use tempfile::TempDir;
 
 use crate::measuring::connection::free_endpoints;
-use crate::processes::cluster_node::{member_dir, member_options, start_service};
-use crate::processes::driver_process::remove_driver_variables;
-use crate::processes::java::Java;
+use crate::processes::archive_process::{start_archiving_media_driver, temporary_dir};
+use crate::processes::driver_process::own_program;
+use crate::processes::environment::Environment;
 use crate::processes::process_usage;
 
-/// How long a process may be silent.
+/// How long a process may be silent, and a member may take to lead.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The most members of a cluster.
-pub const MAX_MEMBERS: usize = 3;
+/// How often a wait for a member looks whether it is ready.
+const TICK: Duration = Duration::from_millis(10);
 
-/// How all threads idle.
-const IDLE: &str = "backoff";
+/// The types of a member's counters for its role and its election, and their values when the member leads.
+const LEADS: [(i32, i64); 2] = [(201, 2), (207, 17)];
+
+/// The settings of all members.
+const PROPERTIES: [&str; 7] = [
+    "threading.mode=SHARED",
+    "archive.threading.mode=SHARED",
+    "archive.recording.events.enabled=false",
+    "archive.replication.channel=aeron:udp?endpoint=localhost:0",
+    "cluster.replication.channel=aeron:udp?endpoint=localhost:0",
+    "cluster.ingress.channel=aeron:udp",
+    "cluster.ingress.ipc.allowed=true",
+];
 
 /// The processes of a member.
-#[derive(Debug, Clone, Copy)]
-pub enum Member<'a> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Member {
     /// Driver, archive, consensus module and service in one Java machine.
     Java,
-    /// Our `archiving_media_driver` at this path, the consensus module in a Java machine, and a service in Rust.
-    Rust(&'a Path),
+    /// The same with the service in another Java machine.
+    JavaService,
+    /// The same with a service in Rust.
+    RustService,
+    /// Our `archiving_media_driver`, the consensus module in a Java machine, and a service in Rust.
+    Rust,
 }
 
 /// The members of a cluster, in directories of their own, which go with them.
 #[derive(Debug)]
 pub struct ClusterMembers {
-    members: Vec<MemberProcesses>,
+    members: Vec<Processes>,
     ingress_endpoints: String,
 }
 
 #[derive(Debug)]
-struct MemberProcesses {
+struct Processes {
     // Dropped in this order.
     programs: Vec<Process>,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 impl ClusterMembers {
-    /// Starts up to [`MAX_MEMBERS`] members. They elect a leader by themselves.
+    /// Starts members whose threads idle by a strategy, with further properties. They elect a leader by themselves.
     ///
     /// # Errors
-    /// [`Failure::Run`] if a process cannot be started.
-    pub fn start(java: &Java, member: Member<'_>, count: usize) -> Result<Self, Failure> {
-        let endpoints = free_endpoints::<{ 4 * MAX_MEMBERS }>()?;
-        let endpoints: Vec<&[String]> = endpoints.chunks_exact(4).take(count).collect();
+    /// [`Failure::Run`] if a process cannot be started; [`Failure::Interrupted`].
+    pub fn start(
+        member: Member,
+        count: usize,
+        idle: &str,
+        properties: &[&str],
+        environment: &Environment,
+    ) -> Result<Self, Failure> {
+        let endpoints = free_endpoints(4 * count)?;
+        let endpoints: Vec<&[String]> = endpoints.chunks_exact(4).collect();
         let join = |of: &dyn Fn(usize, &[String]) -> String, separator| {
             let all: Vec<_> = endpoints.iter().enumerate().map(|(id, it)| of(id, it)).collect();
             all.join(separator)
@@ -64,29 +86,61 @@ impl ClusterMembers {
         );
         let ingress_endpoints = join(&|id, it| format!("{id}={}", it[0]), ",");
         let start = |(id, endpoints): (usize, &&[String])| {
-            let dir = member_dir()?;
-            let mut options = member_options(dir.path(), id, &all, &endpoints[3], IDLE);
-            // A dead leader is missed early. Aeron's defaults are 10 s, 200 ms, 1 s and 10 s.
+            let dir = temporary_dir(None)?;
+            let path = |name: &str| dir.path().join(name).display().to_string();
+            let mut options = vec![
+                format!("dir={}", path("driver")),
+                format!("archive.dir={}", path("archive")),
+                format!("cluster.dir={}", path("cluster")),
+                format!("archive.control.channel=aeron:udp?endpoint={}", endpoints[3]),
+                format!("cluster.members={all}"),
+                format!("cluster.member.id={id}"),
+            ];
             options.extend(
-                [
-                    "leader.heartbeat.timeout=1s",
-                    "leader.heartbeat.interval=50ms",
-                    "election.timeout=500ms",
-                ]
-                .map(|property| format!("-Daeron.cluster.{property}")),
+                ["shared", "archive", "cluster"].map(|it| format!("{it}.idle.strategy={idle}")),
             );
-            options.push("-Daeron.term.buffer.length=1m".to_owned());
-            options.push("-Daeron.ipc.term.buffer.length=1m".to_owned());
-            options.push("-Daeron.term.buffer.sparse.file=true".to_owned());
-            MemberProcesses::start(java, member, dir, &options)
+            options.extend(PROPERTIES.iter().chain(properties).map(|it| (*it).to_owned()));
+            options.iter_mut().for_each(|option| option.insert_str(0, "-Daeron."));
+            Processes::start(member, dir, &options, idle, environment)
         };
         let members = endpoints.iter().enumerate().map(start).collect::<Result<_, _>>()?;
         Ok(Self { members, ingress_endpoints })
     }
 
+    /// Waits until the only member leads.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] if it does not; [`Failure::Interrupted`].
+    pub fn await_leader(&mut self, environment: &Environment) -> Result<(), Failure> {
+        let deadline = Instant::now() + DEADLINE;
+        let leads = |cnc: CncFile| {
+            LEADS.iter().all(|&(type_id, value)| {
+                cnc.counters().iter().any(|it| it.type_id == type_id && it.value == value)
+            })
+        };
+        while !CncFile::open(self.aeron_dir(), Duration::ZERO).is_ok_and(leads) {
+            self.check()?;
+            if Instant::now() >= deadline {
+                return Err(Failure::Run("the member does not lead".to_owned()));
+            }
+            environment.sleep(TICK)?;
+        }
+        Ok(())
+    }
+
     /// The members' ids and UDP endpoints for clients, as in the setting of a client.
     pub fn ingress_endpoints(&self) -> &str {
         &self.ingress_endpoints
+    }
+
+    /// Where the media driver of the first member is.
+    pub fn aeron_dir(&self) -> PathBuf {
+        self.members[0].dir.path().join("driver")
+    }
+
+    /// The last process of the first member.
+    pub fn last_pid(&self) -> Option<u32> {
+        self.members[0].programs.last().map(Process::pid)
     }
 
     /// Kills all processes of a member.
@@ -102,7 +156,6 @@ impl ClusterMembers {
     /// # Errors
     /// [`Failure::Run`] if a process is gone, or this is not Linux.
     pub fn mean_private(&self) -> Result<Vec<f64>, Failure> {
-        let count = self.members.iter().map(|member| member.programs.len()).max();
         let mean = |index: usize| {
             let programs = self.members.iter().filter_map(|member| member.programs.get(index));
             let bytes = programs
@@ -110,7 +163,7 @@ impl ClusterMembers {
                 .sum::<Result<u64, Failure>>()?;
             Ok(bytes as f64 / self.members.len() as f64)
         };
-        (0..count.unwrap_or(0)).map(mean).collect()
+        (0..self.members[0].programs.len()).map(mean).collect()
     }
 
     /// Makes sure that all processes still run.
@@ -122,31 +175,45 @@ impl ClusterMembers {
     }
 }
 
-impl MemberProcesses {
+impl Processes {
     fn start(
-        java: &Java,
-        member: Member<'_>,
+        member: Member,
         dir: TempDir,
         options: &[String],
+        idle: &str,
+        environment: &Environment,
     ) -> Result<Self, Failure> {
-        let programs = match member {
-            Member::Java => {
-                let arguments = ["EchoService", "stdin"].map(str::to_owned);
-                vec![java.start("cluster/Node.java", options, &arguments, DEADLINE)?]
-            }
-            Member::Rust(path) => {
-                let mut command = Command::new(path);
-                remove_driver_variables(&mut command);
-                command.args(options);
-                let name = "archiving_media_driver".to_owned();
-                let aeron_dir = dir.path().join("driver");
-                vec![
-                    Process::start(name, command, DEADLINE)?,
-                    java.start("io.aeron.cluster.ConsensusModule", options, &[], DEADLINE)?,
-                    start_service(IDLE, &aeron_dir, &dir.path().join("cluster"))?,
-                ]
+        let java = environment.java()?;
+        let service = || start_service(idle, dir.path());
+        let programs = if member == Member::Rust {
+            vec![
+                start_archiving_media_driver(options)?,
+                java.start("io.aeron.cluster.ConsensusModule", options, &[], DEADLINE)?,
+                service()?,
+            ]
+        } else {
+            let embedded = if member == Member::Java { "EchoService" } else { "none" };
+            let arguments = [embedded, "stdin"].map(str::to_owned);
+            let mut node = java.start("cluster/Node.java", options, &arguments, DEADLINE)?;
+            if member == Member::Java {
+                vec![node]
+            } else {
+                while !node.line(&environment.interrupt)?.ends_with(" started") {}
+                let arguments = ["EchoService".to_owned()];
+                let service = match member {
+                    Member::RustService => service()?,
+                    _ => java.start("cluster/Container.java", options, &arguments, DEADLINE)?,
+                };
+                vec![node, service]
             }
         };
-        Ok(Self { programs, _dir: dir })
+        Ok(Self { programs, dir })
     }
+}
+
+/// Starts the echo service in Rust beside a member.
+fn start_service(idle: &str, dir: &Path) -> Result<Process, Failure> {
+    let mut command = Command::new(own_program()?);
+    command.args(["echo-service", idle]).args(["driver", "cluster"].map(|name| dir.join(name)));
+    Process::start("service in Rust", command, DEADLINE)
 }

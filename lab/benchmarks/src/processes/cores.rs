@@ -15,14 +15,6 @@ pub enum Cores {
 }
 
 impl Cores {
-    /// The name in options.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Shared => "shared",
-            Self::Apart => "apart",
-        }
-    }
-
     /// Starts a process on the cores of the member. Afterwards, this thread and all that it starts have the others.
     ///
     /// # Errors

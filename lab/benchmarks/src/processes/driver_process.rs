@@ -1,23 +1,21 @@
 //! Media drivers that run as processes of their own.
 
 use std::env;
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use clap::ValueEnum;
-use rusteron_client::{CncFile, IdleStrategyKind, request_driver_termination};
+use rusteron_client::{CncFile, request_driver_termination};
 use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::program::Failure;
 use rusteron_media_driver::Preset;
 use rusteron_test_support::networks::Network;
 use rusteron_test_support::programs::Process;
 
-use crate::command_line::choice::{Threading, display_in_words};
-use crate::processes::java::Java;
+use crate::command_line::choice::Contender;
+use crate::processes::environment::Environment;
+use crate::processes::java;
 
 /// How long a driver may take to start, and to end.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -25,146 +23,53 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// How often a wait for the driver looks whether it is ready.
 const TICK: Duration = Duration::from_millis(1);
 
-/// The program that a driver is a part of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Host {
-    /// The C driver in the program media_driver
-    Rust,
-    /// Aeron's own C driver, the program aeronmd
-    C,
-    /// Aeron's Java driver
-    Java,
+/// The properties of a threading mode and an idle strategy of all threads, as in `shared/backoff`.
+pub fn threads(settings: &str) -> Vec<String> {
+    let (mode, idle) = settings.split_once('/').unwrap_or((settings, "backoff"));
+    let mode = mode.to_uppercase().replace('-', "_");
+    let agents = ["conductor", "sender", "receiver", "sharednetwork", "shared"];
+    let idles = agents.map(|agent| format!("aeron.{agent}.idle.strategy={idle}"));
+    [format!("aeron.threading.mode={mode}")].into_iter().chain(idles).collect()
 }
 
-display_in_words!(Host);
-
-/// How a driver spreads its work over threads, and how the threads idle when there is no work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settings {
-    /// The threads, and what conductor, sender and receiver do.
-    Threads(Threading, IdleStrategyKind),
-    /// A preset.
-    Preset(Preset),
-}
-
-impl Settings {
-    /// Properties that Aeron's own drivers take for them.
-    fn properties(self) -> Vec<(String, String)> {
-        match self {
-            Self::Threads(threading, idle) => {
-                let mode = threading.name().to_uppercase().replace('-', "_");
-                let agents = ["conductor", "sender", "receiver", "sharednetwork", "shared"];
-                let idles = agents
-                    .map(|agent| (format!("aeron.{agent}.idle.strategy"), idle.name().to_owned()));
-                [("aeron.threading.mode".to_owned(), mode)].into_iter().chain(idles).collect()
-            }
-            Self::Preset(preset) => preset
-                .variables()
-                .map(|(name, value)| (property(name), value.into_owned()))
-                .collect(),
-        }
-    }
-}
-
-/// The property of Aeron's own drivers for an environment variable. Java ignores the properties that it does not know.
-fn property(variable: &str) -> String {
-    match variable {
+/// The properties of a preset. Java ignores those that it does not know.
+pub fn of_preset(preset: Preset) -> impl Iterator<Item = String> {
+    let name = |variable: &str| match variable {
         "AERON_SOCKET_SO_SNDBUF" => "aeron.socket.so_sndbuf".to_owned(),
         "AERON_SOCKET_SO_RCVBUF" => "aeron.socket.so_rcvbuf".to_owned(),
         _ => variable.to_lowercase().replace('_', "."),
-    }
-}
-
-impl fmt::Display for Settings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Threads(threading, idle) => {
-                f.pad(&format!("{}/{}", threading.name(), idle.name()))
-            }
-            Self::Preset(preset) => preset.fmt(f),
-        }
-    }
-}
-
-impl FromStr for Settings {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parsed = text.split_once('/').and_then(|(threading, idle)| {
-            let threading = Threading::from_str(threading, false).ok()?;
-            Some(Self::Threads(threading, idle.parse().ok()?))
-        });
-        parsed.or_else(|| text.parse().ok().map(Self::Preset)).ok_or_else(|| {
-            let idles = IdleStrategyKind::ALL.map(IdleStrategyKind::name).join(", ");
-            let presets: Vec<_> = Preset::ALL.iter().map(|preset| preset.name()).collect();
-            format!(
-                "expected dedicated, shared-network or shared, a slash, and one of {idles}, such as \
-                 shared/backoff, or a preset: {}",
-                presets.join(", ")
-            )
-        })
-    }
-}
-
-/// Finds the program `media_driver`: the one at a path, or else the one beside this program.
-///
-/// # Errors
-/// [`Failure::Usage`] if it is another program, or missing.
-pub fn media_driver(path: Option<&Path>) -> Result<PathBuf, Failure> {
-    find_program("media_driver", "--media-driver", "rusteron-media-driver", path)
-}
-
-/// Finds the program `archiving_media_driver` in the same way.
-///
-/// # Errors
-/// As for [`media_driver`].
-pub fn archiving_media_driver(path: Option<&Path>) -> Result<PathBuf, Failure> {
-    let name = "archiving_media_driver";
-    find_program(name, "--archiving-media-driver", "rusteron-archive-server", path)
-}
-
-fn find_program(
-    name: &str,
-    option: &str,
-    package: &str,
-    path: Option<&Path>,
-) -> Result<PathBuf, Failure> {
-    let path = match path {
-        Some(path) => path.to_owned(),
-        None => env::current_exe()
-            .map_err(|error| Failure::run("cannot tell where this program is", error))?
-            .with_file_name(name),
     };
-    let unusable = |reason: String| {
-        let reason = format!(
-            "expected the program of that name, which `cargo build --release -p {package}` \
-             builds: {reason}"
-        );
-        Failure::usage(&format!("{option} <FILE>"), path.display(), reason)
+    preset.variables().map(move |(variable, value)| format!("{}={value}", name(variable)))
+}
+
+/// The path of this program.
+///
+/// # Errors
+/// [`Failure::Run`] if the system does not tell it.
+pub fn own_program() -> Result<PathBuf, Failure> {
+    env::current_exe().map_err(|error| Failure::run("cannot tell where this program is", error))
+}
+
+/// Finds a program of ours beside this one.
+///
+/// # Errors
+/// [`Failure::Run`] if it is another program, or missing.
+pub fn find_program(name: &str, package: &str) -> Result<PathBuf, Failure> {
+    let path = own_program()?.with_file_name(name);
+    let unusable = |reason: &str| {
+        Failure::Run(format!(
+            "{}, which `cargo build --release -p {package}` builds, cannot be used: {reason}",
+            path.display()
+        ))
     };
     let version = Command::new(&path).arg("--version").output();
-    let version = version.map_err(|error| unusable(error.to_string()))?;
+    let version = version.map_err(|error| unusable(&error.to_string()))?;
     let is_it =
         [package, name].iter().any(|it| version.stdout.starts_with(format!("{it} ").as_bytes()));
     if version.status.success() && is_it {
         return Ok(path);
     }
-    Err(unusable("it prints another version".to_owned()))
-}
-
-/// The driver to start.
-#[derive(Debug, Clone, Copy)]
-pub struct Launch<'a> {
-    /// The program that the driver is a part of.
-    pub host: Host,
-    /// The settings; they must not contradict each other.
-    pub settings: &'a [Settings],
-    /// `true` if the C driver passes several datagrams to Linux in one call. Java's driver never does.
-    pub segmentation_offload: bool,
-    /// The network namespace that the driver runs in, if not this process's own.
-    pub namespace: Option<&'a Network>,
-    /// Distinguishes the directories of this process's drivers.
-    pub number: u32,
+    Err(unusable("it prints another version"))
 }
 
 /// Lets a command run in a network, if there is one.
@@ -175,37 +80,49 @@ pub fn in_network(command: Command, network: Option<&Network>) -> Command {
     }
 }
 
+/// The driver to start.
+#[derive(Debug)]
+pub struct Launch<'a> {
+    /// The program `media_driver`, Aeron's own C driver `aeronmd` at this path, or Aeron's Java driver.
+    pub host: Contender,
+    /// The settings; they must not contradict each other.
+    pub properties: &'a [String],
+    /// `true` if `media_driver` passes several datagrams to Linux in one call.
+    pub segmentation_offload: bool,
+    /// The network namespace that the driver runs in, if not this process's own.
+    pub namespace: Option<&'a Network>,
+    /// Distinguishes the directories of this process's drivers.
+    pub number: u32,
+}
+
 /// Starts drivers.
 #[derive(Debug)]
 pub struct Launcher<'a> {
-    /// The program `media_driver`.
-    pub media_driver: &'a Path,
+    media_driver: PathBuf,
     /// The program `aeronmd`, if it is wanted ([`AeronC`](crate::processes::aeron_c::AeronC)).
-    pub aeronmd: Option<&'a Path>,
-    /// Java, if it is there and wanted.
-    pub java: Option<&'a Java>,
-    /// The length of all terms, if it is not the drivers' default.
-    pub term_length: Option<usize>,
+    aeronmd: Option<PathBuf>,
+    environment: &'a Environment,
 }
 
-impl Launcher<'_> {
+impl<'a> Launcher<'a> {
+    /// Finds `media_driver` beside this program.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] if it is not there.
+    pub fn new(aeronmd: Option<PathBuf>, environment: &'a Environment) -> Result<Self, Failure> {
+        let media_driver = find_program("media_driver", "rusteron-media-driver")?;
+        Ok(Self { media_driver, aeronmd, environment })
+    }
+
     /// Starts a driver in a directory of its own and waits until clients can connect to it.
     ///
     /// # Errors
     /// [`Failure::Run`] if it does not start; [`Failure::Interrupted`].
-    pub fn start(
-        &self,
-        launch: &Launch<'_>,
-        interrupt: &ShutdownSignal,
-    ) -> Result<DriverProcess, Failure> {
-        let host = launch.host;
+    pub fn start(&self, launch: &Launch<'_>) -> Result<DriverProcess, Failure> {
+        let (host, interrupt) = (launch.host, &self.environment.interrupt);
         let dir = DriverDir::new(launch.number);
         let start = Instant::now();
-        let mut program = match host {
-            Host::Rust => self.start_rust(launch, &dir)?,
-            Host::C => self.start_c(launch, &dir)?,
-            Host::Java => self.start_java(launch, &dir)?,
-        };
+        let mut program = self.spawn(launch, &dir)?;
         while !interrupt.is_signalled() {
             // An error says that the file is not there yet, or not complete.
             let cnc = CncFile::open(&dir.0, Duration::ZERO).ok();
@@ -228,60 +145,32 @@ impl Launcher<'_> {
         Err(Failure::Interrupted)
     }
 
-    fn start_rust(&self, launch: &Launch<'_>, dir: &DriverDir) -> Result<Process, Failure> {
-        let mut command = Command::new(self.media_driver);
-        remove_driver_variables(&mut command);
-        command.env("AERON_DRIVER_TERMINATION_VALIDATOR", "allow").arg("--dir").arg(&dir.0);
-        command.args([
-            "--segmentation-offload",
-            if launch.segmentation_offload { "on" } else { "off" },
-        ]);
-        for settings in launch.settings {
-            match settings {
-                Settings::Threads(threading, idle) => {
-                    command.args(["--threading-mode", threading.name(), "--idle", idle.name()])
-                }
-                Settings::Preset(preset) => command.args(["--preset", preset.name()]),
-            };
-        }
-        if let Some(length) = self.term_length {
-            for option in ["--term-buffer-length", "--ipc-term-buffer-length"] {
-                command.arg(option).arg(length.to_string());
-            }
-        }
-        Process::start("media_driver".to_owned(), in_network(command, launch.namespace), DEADLINE)
-    }
-
-    fn start_c(&self, launch: &Launch<'_>, dir: &DriverDir) -> Result<Process, Failure> {
-        let aeronmd = self.aeronmd.ok_or_else(|| Failure::Run("there is no aeronmd".to_owned()))?;
-        let mut command = Command::new(aeronmd);
-        remove_driver_variables(&mut command);
-        command.args(self.properties(launch, dir, "allow"));
-        Process::start("aeronmd".to_owned(), in_network(command, launch.namespace), DEADLINE)
-    }
-
-    fn start_java(&self, launch: &Launch<'_>, dir: &DriverDir) -> Result<Process, Failure> {
-        let java = self.java.ok_or_else(|| Failure::Run("there is no Java".to_owned()))?;
-        let validator = "io.aeron.driver.DefaultAllowTerminationValidator";
-        let main = "io.aeron.driver.MediaDriver";
-        let command = java.command(main, &self.properties(launch, dir, validator), &[]);
-        Java::start_command(main, in_network(command, launch.namespace), DEADLINE)
-    }
-
-    /// The settings as arguments of Aeron's own drivers. Clients may end them by a validator of that name.
-    fn properties(&self, launch: &Launch<'_>, dir: &DriverDir, validator: &str) -> Vec<String> {
+    fn spawn(&self, launch: &Launch<'_>, dir: &DriverDir) -> Result<Process, Failure> {
+        const JAVA: &str = "io.aeron.driver.MediaDriver";
+        // Lets clients end the driver.
+        let validator = match launch.host {
+            Contender::Java => "io.aeron.driver.DefaultAllowTerminationValidator",
+            _ => "allow",
+        };
         let mut options = vec![
             format!("-Daeron.dir={}", dir.0.display()),
             format!("-Daeron.driver.termination.validator={validator}"),
         ];
-        let properties = launch.settings.iter().flat_map(|settings| settings.properties());
-        options.extend(properties.map(|(name, value)| format!("-D{name}={value}")));
-        if let Some(length) = self.term_length {
-            for name in ["term.buffer.length", "ipc.term.buffer.length"] {
-                options.push(format!("-Daeron.{name}={length}"));
-            }
+        options.extend(launch.properties.iter().map(|property| format!("-D{property}")));
+        if launch.host == Contender::Java {
+            let command = self.environment.java()?.command(JAVA, &options, &[]);
+            return java::start(JAVA, in_network(command, launch.namespace), DEADLINE);
         }
-        options
+        let path = self.aeronmd.as_ref().filter(|_| launch.host == Contender::C);
+        let mut command = Command::new(path.unwrap_or(&self.media_driver));
+        remove_driver_variables(&mut command);
+        command.args(options);
+        if launch.host == Contender::Rust {
+            let offload = if launch.segmentation_offload { "on" } else { "off" };
+            command.args(["--segmentation-offload", offload]);
+        }
+        let name = format!("the {} driver", launch.host);
+        Process::start(name, in_network(command, launch.namespace), DEADLINE)
     }
 }
 
@@ -370,63 +259,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_read_as_they_are_written() {
-        for text in
-            ["dedicated/backoff", "shared-network/sleep-ns", "shared/spin", "low-latency", "shared"]
-        {
-            assert_eq!(text.parse::<Settings>().expect("settings").to_string(), text);
-        }
-        for text in ["", "dedicated", "shared/", "/yield", "shared/lazy", "invoker/yield", "a/b/c"]
-        {
-            let error = text.parse::<Settings>().expect_err("no settings");
-            assert!(error.contains("such as shared/backoff"), "{text}: {error}");
-            assert!(error.contains("low-latency"), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn aeron_drivers_get_the_settings_as_properties() {
-        let properties = |text: &str| text.parse::<Settings>().expect(text).properties();
-        for (settings, name, value) in [
-            ("shared-network/yield", "aeron.threading.mode", "SHARED_NETWORK"),
-            ("shared-network/yield", "aeron.sharednetwork.idle.strategy", "yield"),
-            ("low-latency", "aeron.threading.mode", "DEDICATED"),
-            ("low-latency", "aeron.sender.idle.strategy", "noop"),
-            ("low-latency", "aeron.term.buffer.sparse.file", "false"),
-            ("throughput", "aeron.socket.so_rcvbuf", "4194304"),
+    fn settings_are_properties() {
+        for (properties, property) in [
+            (threads("shared-network/yield"), "aeron.threading.mode=SHARED_NETWORK"),
+            (threads("shared-network/yield"), "aeron.sharednetwork.idle.strategy=yield"),
+            (of_preset(Preset::LowLatency).collect(), "aeron.sender.idle.strategy=noop"),
+            (of_preset(Preset::Throughput).collect(), "aeron.socket.so_rcvbuf=4194304"),
         ] {
-            let property = (name.to_owned(), value.to_owned());
-            assert!(properties(settings).contains(&property), "{settings}: {name}");
-        }
-    }
-
-    #[test]
-    fn unstartable_driver_is_a_failure() {
-        let settings = "shared/backoff".parse().expect("settings");
-        let launcher = Launcher {
-            media_driver: Path::new("/no/such"),
-            aeronmd: None,
-            java: None,
-            term_length: None,
-        };
-        for host in [Host::Rust, Host::C, Host::Java] {
-            let launch = Launch {
-                host,
-                settings: &[settings],
-                segmentation_offload: true,
-                namespace: None,
-                number: 0,
-            };
-            let failure = launcher.start(&launch, &ShutdownSignal::new());
-            assert!(matches!(failure, Err(Failure::Run(_))), "{failure:?}");
+            assert!(properties.iter().any(|it| it == property), "{property}: {properties:?}");
         }
     }
 
     #[test]
     fn another_program_is_no_driver() {
-        for path in ["/no/such/program", "/bin/true"] {
-            let failure = media_driver(Some(Path::new(path))).expect_err("no driver");
-            assert!(matches!(failure, Failure::Usage(text) if text.contains(path)));
-        }
+        let failure = find_program("no_such_program", "no-package").expect_err("no program");
+        assert!(matches!(failure, Failure::Run(text) if text.contains("no_such_program")));
     }
 }

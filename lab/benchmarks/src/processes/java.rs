@@ -1,6 +1,6 @@
 //! Programs in Java, as processes of their own.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -24,32 +24,24 @@ pub struct Java {
 }
 
 impl Java {
-    /// Looks for Java and Aeron's artifacts, which the script `lab/java/run` fetches once.
-    ///
-    /// # Errors
-    /// A text that says why there is none.
-    pub fn find(options: &[String], interrupt: &ShutdownSignal) -> Result<Self, String> {
-        let mut java = Self { options: options.to_vec(), versions: String::new() };
-        // The first start may have to wait for Maven.
-        let timeout = Duration::from_secs(300);
-        let mut program = java
-            .start("benchmarks/Versions.java", &[], &[], timeout)
-            .map_err(|failure| failure.to_string())?;
-        let line = program.line(interrupt).map_err(|failure| failure.to_string())?;
-        java.versions = line.ok_or_else(|| "it prints no versions".to_owned())?;
-        if let Some(options) = std::env::var_os(OPTIONS).filter(|options| !options.is_empty()) {
-            java.versions.push_str(&format!(", {OPTIONS}={}", options.to_string_lossy()));
-        }
-        Ok(java)
-    }
-
-    /// Looks for Java. Standard error says why it is not there.
+    /// Looks for Java and Aeron's artifacts, which the script `lab/java/run` fetches once. Standard error says why they
+    /// are not there.
     pub fn find_or_warn(options: &[String], interrupt: &ShutdownSignal) -> Option<Self> {
-        Self::find(options, interrupt)
-            .inspect_err(|reason| {
-                programs::warn(format_args!("the contenders in Java are skipped: {reason}"));
-            })
-            .ok()
+        let find = || {
+            let mut java = Self { options: options.to_vec(), versions: String::new() };
+            // The first start may have to wait for Maven.
+            let timeout = Duration::from_secs(300);
+            let mut program = java.start("benchmarks/Versions.java", &[], &[], timeout)?;
+            java.versions = program.line(interrupt)?;
+            if let Some(options) = std::env::var_os(OPTIONS).filter(|options| !options.is_empty()) {
+                java.versions.push_str(&format!(", {OPTIONS}={}", options.to_string_lossy()));
+            }
+            Ok::<_, Failure>(java)
+        };
+        let warn = |reason: &Failure| {
+            programs::warn(format_args!("the contenders in Java are skipped: {reason}"));
+        };
+        find().inspect_err(warn).ok()
     }
 
     /// The versions of Aeron, Java and Agrona's bounds checks, as Java says them. Options in the environment follow.
@@ -70,32 +62,24 @@ impl Java {
         arguments: &[String],
         timeout: Duration,
     ) -> Result<Process, Failure> {
-        Self::start_command(main, self.command(main, options, arguments), timeout)
+        start(main, self.command(main, options, arguments), timeout)
     }
 
     /// The command that [`start`](Self::start) runs.
     pub fn command(&self, main: &str, options: &[String], arguments: &[String]) -> Command {
-        let mut command = Command::new(script());
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../java/run");
+        let mut command = Command::new(script);
         command.arg(main).args(&self.options).args(options).args(arguments);
         command
     }
-
-    /// Starts a program by a [`command`](Self::command), perhaps a changed one.
-    ///
-    /// # Errors
-    /// [`Failure::Run`] if it cannot be started.
-    pub fn start_command(
-        main: &str,
-        command: Command,
-        timeout: Duration,
-    ) -> Result<Process, Failure> {
-        Process::start(format!("{main} in Java"), command, timeout + DEADLINE)
-    }
 }
 
-/// The script that starts Java programs, in the source tree that this program was built from.
-fn script() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join("java").join("run")
+/// Starts a program by a [`command`](Java::command), perhaps a changed one.
+///
+/// # Errors
+/// [`Failure::Run`] if it cannot be started.
+pub fn start(main: &str, command: Command, timeout: Duration) -> Result<Process, Failure> {
+    Process::start(format!("{main} in Java"), command, timeout + DEADLINE)
 }
 
 /// A number in a field of a program's output.

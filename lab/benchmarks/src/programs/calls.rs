@@ -5,8 +5,8 @@ use std::time::Instant;
 use clap::Args;
 use rusteron_core::program::Failure;
 
-use super::comparison::{Case, Comparison};
-use crate::command_line::choice::display_in_words;
+use super::comparison::{Comparison, cases};
+use crate::command_line::choice::Contender;
 use crate::command_line::run_options::RunOptions;
 
 /// Compares the time of single calls of the message path in Rust and in C, by one thread that publishes 8,000 messages
@@ -20,14 +20,6 @@ pub struct CallsOptions {
     #[command(flatten)]
     run: RunOptions,
 }
-
-/// The functions whose calls are timed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Contender {
-    Rust,
-    C,
-}
-display_in_words!(Contender);
 
 const CALLS: [&str; 10] = [
     "offer",
@@ -47,34 +39,28 @@ const CALLS: [&str; 10] = [
 /// # Errors
 /// [`Failure::Usage`] for options that cannot be used; [`Failure::Run`] for everything else.
 pub fn run(options: &CallsOptions) -> Result<(), Failure> {
-    let mut comparison = Comparison::start("calls", &options.run)?;
-    let cases = CALLS.map(|call| Case {
-        name: call.to_owned(),
-        conditions: call,
-        // Batches are ours.
-        contenders: match call.ends_with("batch") {
-            true => vec![Contender::Rust],
-            false => vec![Contender::Rust, Contender::C],
-        },
-    });
+    let contenders = [Contender::Rust, Contender::C];
+    let comparison = Comparison::start("calls", &options.run, &contenders)?;
+    let mut cases = cases(CALLS, |call| (*call).to_owned(), &contenders);
+    // Batches are ours.
+    cases
+        .iter_mut()
+        .filter(|it| it.name.ends_with("batch"))
+        .for_each(|it| it.contenders.truncate(1));
     let mut times = Vec::new();
-    comparison.compare(&cases, |call, contender| {
-        let name = format!("{}_{call}", contender.to_string().to_lowercase());
+    comparison.compare(&cases, |call, contender, _| {
+        let name = format!("{}_{call}", contender.name());
         // All loops run together: one pass is one run of each.
-        let index = match times.iter().position(|(measured, _)| *measured == name) {
-            Some(index) => index,
-            None => {
-                benchmark_calls::run(|measured, function| {
-                    let start = Instant::now();
-                    function();
-                    times.push((measured, start.elapsed().as_nanos() as f64));
-                })?;
-                let found = times.iter().position(|(measured, _)| *measured == name);
-                found.ok_or_else(|| Failure::Run(format!("there is no loop {name}")))?
-            }
-        };
+        if times.iter().all(|(measured, _)| *measured != name) {
+            benchmark_calls::run(|measured, function| {
+                let start = Instant::now();
+                function();
+                times.push((measured, start.elapsed().as_nanos() as f64));
+            })?;
+        }
+        let index = times.iter().position(|(measured, _)| *measured == name);
+        let index = index.ok_or_else(|| Failure::Run(format!("there is no loop {name}")))?;
         let (_, nanos) = times.swap_remove(index);
         Ok(vec![("ns", nanos / benchmark_calls::MESSAGES as f64)])
-    })?;
-    comparison.finish()
+    })
 }

@@ -5,14 +5,13 @@ use std::fmt;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use rusteron_core::agent::ShutdownSignal;
-use rusteron_core::program::{Failure, on_interrupt};
+use rusteron_core::program::Failure;
 use rusteron_test_support::programs::ResultsFile;
 
+use crate::command_line::choice::Contender;
 use crate::command_line::output::print_line;
 use crate::command_line::run_options::RunOptions;
-use crate::processes::java::Java;
-use crate::reports::host;
+use crate::processes::environment::Environment;
 use crate::reports::results::{Figure, Results, Row, Values};
 use crate::reports::table;
 
@@ -20,7 +19,12 @@ use crate::reports::table;
 pub fn percentiles(round_trips: &Histogram<u64>) -> Vec<Figure> {
     let quantiles =
         [("p50 µs", 0.5), ("p90 µs", 0.9), ("p99 µs", 0.99), ("p99.9 µs", 0.999), ("max µs", 1.0)];
-    quantiles.map(|(name, it)| (name, round_trips.value_at_quantile(it) as f64 / 1e3)).into()
+    quantiles.map(|(name, quantile)| (name, micros(round_trips, quantile))).into()
+}
+
+/// A percentile of times in nanoseconds, in microseconds.
+pub fn micros(times: &Histogram<u64>, quantile: f64) -> f64 {
+    times.value_at_quantile(quantile) as f64 / 1e3
 }
 
 /// Conditions, and the contenders that are measured under them.
@@ -34,87 +38,98 @@ pub struct Case<K, C> {
     pub contenders: Vec<C>,
 }
 
+/// A case for each of some conditions. Those that an option has named twice are one case.
+pub fn cases<K, C: Clone>(
+    conditions: impl IntoIterator<Item = K>,
+    name: impl Fn(&K) -> String,
+    contenders: &[C],
+) -> Vec<Case<K, C>> {
+    let mut cases: Vec<Case<K, C>> = Vec::new();
+    for conditions in conditions {
+        let name = name(&conditions);
+        if cases.iter().all(|case| case.name != name) {
+            cases.push(Case { name, conditions, contenders: contenders.to_vec() });
+        }
+    }
+    cases
+}
+
+/// All pairs of values of two options.
+pub fn pairs<A: Copy, B: Copy>(first: &[A], second: &[B]) -> Vec<(A, B)> {
+    first.iter().flat_map(|&a| second.iter().map(move |&b| (a, b))).collect()
+}
+
 /// A benchmark that runs.
 #[derive(Debug)]
 pub struct Comparison {
     name: &'static str,
-    options: RunOptions,
-    interrupt: ShutdownSignal,
     file: ResultsFile,
-    java: Option<Java>,
+    /// What its runs share.
+    pub environment: Environment,
+    /// The contenders of most cases: each once, those in Java only where Java is.
+    pub contenders: Vec<Contender>,
     measures: Vec<&'static str>,
     rows: Vec<Row>,
 }
 
 impl Comparison {
-    /// Opens the results file, and handles signals.
+    /// Opens the results file, handles signals, and looks for Java if a contender needs it. Without it these contenders
+    /// are left out, and standard error says why.
     ///
     /// # Errors
-    /// [`Failure::Usage`] if an option cannot be used, or the file cannot be written to.
-    pub fn start(name: &'static str, options: &RunOptions) -> Result<Self, Failure> {
-        options.check()?;
+    /// [`Failure::Usage`] if the file cannot be written to.
+    pub fn start(
+        name: &'static str,
+        options: &RunOptions,
+        named: &[Contender],
+    ) -> Result<Self, Failure> {
+        Self::open(name, options, named, named.iter().any(|it| it.is_java()))
+    }
+
+    /// The same for a benchmark of which all contenders need Java.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] without Java.
+    pub fn start_with_java(
+        name: &'static str,
+        options: &RunOptions,
+        named: &[Contender],
+    ) -> Result<Self, Failure> {
+        let comparison = Self::open(name, options, named, true)?;
+        comparison.environment.java()?;
+        Ok(comparison)
+    }
+
+    fn open(
+        name: &'static str,
+        options: &RunOptions,
+        named: &[Contender],
+        needs_java: bool,
+    ) -> Result<Self, Failure> {
         let file = ResultsFile::open(&options.results, &format!("{name}.json"))?;
-        Ok(Self {
-            name,
-            options: options.clone(),
-            file,
-            interrupt: on_interrupt()?,
-            java: None,
-            measures: Vec::new(),
-            rows: Vec::new(),
-        })
-    }
-
-    /// Ends a run early.
-    pub fn interrupt(&self) -> ShutdownSignal {
-        self.interrupt.clone()
-    }
-
-    /// Looks for Java if one of the contenders needs it. Without it these contenders are left out, and standard error
-    /// says why.
-    pub fn java_for<T>(
-        &mut self,
-        contenders: &mut Vec<T>,
-        needs_java: impl Fn(&T) -> bool,
-    ) -> Option<Java> {
-        let java = self.find_java(contenders.iter().any(&needs_java));
-        if java.is_none() {
-            contenders.retain(|contender| !needs_java(contender));
+        let environment = Environment::new(options, needs_java)?;
+        let has_java = environment.java().is_ok();
+        let mut contenders = Vec::new();
+        for contender in named {
+            if !contenders.contains(contender) && (has_java || !contender.is_java()) {
+                contenders.push(*contender);
+            }
         }
-        java
+        let (measures, rows) = (Vec::new(), Vec::new());
+        Ok(Self { name, file, environment, contenders, measures, rows })
     }
 
-    /// Looks for Java if it is needed. Standard error says why it is not there.
-    pub fn find_java(&mut self, is_needed: bool) -> Option<Java> {
-        if is_needed {
-            self.java = Java::find_or_warn(&self.options.java_option, &self.interrupt);
-        }
-        self.java.clone()
-    }
-
-    /// Looks for Java, without which there is nothing to measure.
+    /// Measures all contenders of all cases in turn, again and again, and prints each run; `measure` gets the number of
+    /// the run. Each round begins with another contender: streams that linger and processes that end slow the run that
+    /// follows. Then prints the table, and writes the results file. An interrupt ends it with the runs so far.
     ///
     /// # Errors
-    /// [`Failure::Run`] with the reason.
-    pub fn require_java(&mut self) -> Result<Java, Failure> {
-        let java = Java::find(&self.options.java_option, &self.interrupt)
-            .map_err(|reason| Failure::run("this benchmark needs Java", reason))?;
-        self.java = Some(java.clone());
-        Ok(java)
-    }
-
-    /// Measures all contenders of all cases in turn, again and again, and prints each run. Each round begins with another
-    /// contender: streams that linger and processes that end slow the run that follows. An interrupt ends it with the
-    /// runs so far.
-    ///
-    /// # Errors
-    /// The failure of a run; [`Failure::Run`] if standard output cannot be written to.
+    /// The failure of a run; [`Failure::Run`] if standard output or the file cannot be written to.
     pub fn compare<K, C: Copy + fmt::Display>(
-        &mut self,
+        mut self,
         cases: &[Case<K, C>],
-        mut measure: impl FnMut(&K, C) -> Result<Vec<Figure>, Failure>,
+        mut measure: impl FnMut(&K, C, u32) -> Result<Vec<Figure>, Failure>,
     ) -> Result<(), Failure> {
-        let interrupt = self.interrupt();
         for case in cases {
             self.rows.extend(case.contenders.iter().map(|contender| Row {
                 case: case.name.clone(),
@@ -122,33 +137,33 @@ impl Comparison {
                 measures: Default::default(),
             }));
         }
-        for round in 0..self.options.runs {
+        let mut numbers = 0..;
+        for round in 0..self.environment.options.runs {
             for case in cases {
                 for index in in_turn(case.contenders.len(), round) {
                     let contender = case.contenders[index];
-                    let measured = measure(&case.conditions, contender);
+                    let number = numbers.next().unwrap_or(u32::MAX);
+                    let measured = measure(&case.conditions, contender, number);
                     // Ctrl-C in a terminal also ends the processes that took part, perhaps before this process knows.
                     let grace =
                         if measured.is_err() { Duration::from_secs(1) } else { Duration::ZERO };
-                    if interrupt.wait_timeout(grace) {
+                    if self.environment.interrupt.wait_timeout(grace) {
                         // A run that was cut short would not be comparable with the others.
-                        return Ok(());
+                        return self.finish();
                     }
                     let figures = measured?;
-                    print_line(
-                        &interrupt,
-                        format_args!(
-                            "Run {}, {}, {contender}: {}",
-                            round + 1,
-                            case.name,
-                            in_words(&figures)
-                        ),
-                    )?;
+                    let words = in_words(&figures);
+                    let line = format!("Run {}, {}, {contender}: {words}", round + 1, case.name);
+                    self.print(line)?;
                     self.add(&case.name, &contender.to_string(), &figures);
                 }
             }
         }
-        Ok(())
+        self.finish()
+    }
+
+    fn print(&self, line: impl fmt::Display) -> Result<(), Failure> {
+        print_line(&self.environment.interrupt, line)
     }
 
     /// Adds the figures of a run.
@@ -168,31 +183,20 @@ impl Comparison {
         }
     }
 
-    /// Prints the table, and writes the results file.
-    ///
-    /// # Errors
-    /// [`Failure::Run`] if either cannot be written.
-    pub fn finish(self) -> Result<(), Failure> {
-        let versions = match &self.java {
-            Some(java) => format!("{}, {}", host::versions_in_words(), java.versions()),
-            None => host::versions_in_words(),
-        };
-        let interrupt = self.interrupt();
-        let results = Results {
-            benchmark: self.name.to_owned(),
-            command: command(env::args().skip(1)),
-            date: host::today(),
-            machine: host::machine(),
-            versions,
-            rows: self.rows.into_iter().filter(|row| !row.measures.is_empty()).collect(),
-        };
+    fn finish(mut self) -> Result<(), Failure> {
+        let mut results = Results::of_this_machine(self.name, &command(env::args().skip(1)));
+        if let Ok(java) = self.environment.java() {
+            results.versions += &format!(", {}", java.versions());
+        }
+        results.rows = std::mem::take(&mut self.rows);
+        results.rows.retain(|row| !row.measures.is_empty());
         if results.rows.is_empty() {
-            print_line(&interrupt, "Nothing to compare: it ended before a run had")?;
+            self.print("Nothing to compare: it ended before a run had")?;
         } else {
-            print_line(&interrupt, table::by_measure(&results, &self.measures, ""))?;
+            self.print(table::by_measure(&results, &self.measures, ""))?;
         }
         let path = self.file.write(&results.to_json())?;
-        print_line(&interrupt, format_args!("Results: {}", path.display()))
+        print_line(&self.environment.interrupt, format_args!("Results: {}", path.display()))
     }
 }
 
@@ -236,15 +240,24 @@ mod tests {
     }
 
     #[test]
+    fn conditions_named_twice_are_one_case() {
+        let cases = cases([32, 64, 32], |length| format!("{length} B"), &["Rust"]);
+        let names: Vec<_> = cases.iter().map(|case| case.name.as_str()).collect();
+        assert_eq!(names, ["32 B", "64 B"]);
+    }
+
+    #[test]
     fn runs_are_told_in_words() {
         assert_eq!(
             in_words(&[("msgs/s", 1.234e7), ("p50 µs", 0.25)]),
             "12.3 M msgs/s, 0.25 p50 µs"
         );
-        let arguments = ["x", "a b"].map(str::to_owned);
-        assert_eq!(command(arguments.into_iter()), "just benchmark x 'a b'");
-        let arguments = ["headline", "--lto", "a/benchmark", "--runs", "2"].map(str::to_owned);
-        assert_eq!(command(arguments.into_iter()), "just benchmark-headline --runs 2");
-        assert_eq!(command(["headline".to_owned()].into_iter()), "just benchmark-headline");
+        for (arguments, recipe) in [
+            (&["x", "a b"][..], "just benchmark x 'a b'"),
+            (&["headline", "--lto", "a/b", "--runs", "2"], "just benchmark-headline --runs 2"),
+            (&["headline"], "just benchmark-headline"),
+        ] {
+            assert_eq!(command(arguments.iter().map(|it| (*it).to_owned())), recipe);
+        }
     }
 }

@@ -1,38 +1,36 @@
 //! The resources of media drivers.
 
-use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use clap::builder::RangedU64ValueParser;
+use clap::builder::PossibleValuesParser;
 use rusteron_client::IdleStrategyKind;
-use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::program::Failure;
 
-use super::comparison::{Case, Comparison};
-use crate::command_line::choice::{Transport, idle_strategy};
-use crate::command_line::run_options::{self, RunOptions, distinct};
-use crate::contenders::latency;
-use crate::contenders::ping_pong::{self, Pace};
+use super::comparison::{Comparison, cases, micros};
+use crate::command_line::choice::{Contender, Transport, among};
+use crate::command_line::run_options::{self, RunOptions};
+use crate::contenders::{latency, ping_pong};
 use crate::measuring::connection::Connection;
-use crate::measuring::measurement;
-use crate::processes::aeron_c::AeronC;
-use crate::processes::driver_process::{self, DriverProcess, Host, Launch, Launcher, Settings};
+use crate::measuring::measurement::{self, Plan};
+use crate::processes::driver_process::{DriverProcess, Launch, Launcher, threads};
+use crate::processes::environment::Environment;
 use crate::processes::process_usage::Usage;
 use crate::reports::results::Figure;
 
 /// The first stream on every driver; each of them is used for one run.
 const STREAM_ID: i32 = 5001;
 
-const MEBIBYTE: f64 = (1 << 20) as f64;
+/// Round trips at the fixed rate, a second.
+const RATE: u32 = 10_000;
 
-/// Compares the resources that media drivers use, as processes of their own: the program media_driver, Aeron's own C
-/// driver aeronmd, and Aeron's Java driver.
+/// Compares the resources that media drivers use, as processes of their own: the program media_driver and Aeron's Java
+/// driver.
 ///
 /// Each run starts a driver and watches it in /proc in three phases: idle, without clients; paced, while two threads of
-/// this process send each other messages at a fixed rate; and full, while they pass as many messages as go. All drivers
-/// have the same settings, and so have their clients. Linux only.
+/// this process make 10,000 round trips of 32 bytes a second over UDP loopback; and full, while they pass as many
+/// messages as go. Both drivers have the same settings, and their clients yield. Linux only.
 #[derive(Debug, Clone, Args)]
 // Drivers have to be started anew for each run: fewer rounds, and longer.
 #[command(
@@ -41,46 +39,15 @@ const MEBIBYTE: f64 = (1 << 20) as f64;
 )]
 pub struct ResourceOptions {
     /// The contenders, separated by commas; ratios are of the first to the others
-    #[arg(long, value_delimiter = ',', num_args = 1, default_value = "rust,c,java")]
-    contenders: Vec<Host>,
+    #[arg(long, value_delimiter = ',', default_value = "rust,java", value_parser = among("rust,java"))]
+    contenders: Vec<Contender>,
 
-    /// Threading modes and idle strategies of the drivers, or presets such as low-latency, separated by commas;
-    /// dedicated/backoff is what drivers have by default
-    #[arg(
-        long,
-        value_name = "MODE/STRATEGY|PRESET",
-        value_delimiter = ',',
-        num_args = 1,
-        default_value = "dedicated/backoff,shared/backoff,shared/yield"
-    )]
-    settings: Vec<Settings>,
-
-    /// Transport of the messages; over IPC the driver has little to do with them
-    #[arg(long, value_name = "TRANSPORT", default_value = "udp")]
-    transport: Transport,
-
-    /// Round trips per second at the fixed rate
-    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value = "10000",
-          value_parser = RangedU64ValueParser::<u32>::new().range(1..=10_000_000))]
-    rate: u32,
-
-    /// Length of each message in bytes, from 8 to 1376: one fragment
-    #[arg(long, allow_hyphen_values = true, value_name = "BYTES", default_value = "32",
-          value_parser = RangedU64ValueParser::<usize>::new().range(8..=1376))]
-    message_length: usize,
-
-    /// Idle strategy of the clients' threads
-    #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
-    idle: IdleStrategyKind,
-
-    /// Length of a term buffer: a power of two from 64k to 1g [default: the drivers', 16m for UDP, 64m for IPC]
-    #[arg(long, allow_hyphen_values = true, value_name = "BYTES",
-          value_parser = run_options::parse_term_length)]
-    term_length: Option<usize>,
-
-    /// The program media_driver [default: the one beside this program]
-    #[arg(long, value_name = "FILE")]
-    media_driver: Option<PathBuf>,
+    /// Threading modes and idle strategies of the drivers, separated by commas; dedicated/backoff is what drivers have by
+    /// default
+    #[arg(long, value_name = "MODE/STRATEGY", value_delimiter = ',',
+          default_value = "dedicated/backoff,shared/backoff,shared/yield",
+          value_parser = PossibleValuesParser::new(["dedicated/backoff", "shared/backoff", "shared/yield"]))]
+    settings: Vec<String>,
 
     #[command(flatten)]
     run: RunOptions,
@@ -93,125 +60,95 @@ pub struct ResourceOptions {
 /// for everything else.
 pub fn run(options: &ResourceOptions) -> Result<(), Failure> {
     run_options::check_linux()?;
-    let media_driver = driver_process::media_driver(options.media_driver.as_deref())?;
-    let mut comparison = Comparison::start("driver-resources", &options.run)?;
-    let interrupt = comparison.interrupt();
-    let mut hosts = distinct(&options.contenders);
-    let java = comparison.java_for(&mut hosts, |host| *host == Host::Java);
-    let aeronmd = match hosts.contains(&Host::C) {
-        true => Some(AeronC::compile()?.aeronmd()?),
-        false => None,
-    };
-    let launcher = Launcher {
-        media_driver: &media_driver,
-        aeronmd: aeronmd.as_deref(),
-        java: java.as_ref(),
-        term_length: options.term_length,
-    };
-    let case = |settings: Settings| Case {
-        name: settings.to_string(),
-        conditions: settings,
-        contenders: hosts.clone(),
-    };
-    let cases: Vec<_> = distinct(&options.settings).into_iter().map(case).collect();
-    let mut numbers = 0..;
-    comparison.compare(&cases, |&settings, host| {
-        let number = numbers.next().unwrap_or(u32::MAX);
-        let launch = Launch {
+    let comparison = Comparison::start("driver-resources", &options.run, &options.contenders)?;
+    let environment = comparison.environment.clone();
+    let launcher = Launcher::new(None, &environment)?;
+    let cases = cases(&options.settings, |settings| (*settings).clone(), &comparison.contenders);
+    comparison.compare(&cases, |settings, host, number| {
+        let mut driver = launcher.start(&Launch {
             host,
-            settings: &[settings],
+            properties: &threads(settings),
             segmentation_offload: true,
             namespace: None,
             number,
-        };
-        let mut driver = launcher.start(&launch, &interrupt)?;
-        let measured = options.watch(host, &driver, &interrupt);
+        })?;
+        let measured = watch(host, &driver, &environment);
         // If it has ended, its own words say more.
         driver.check()?;
         let mut figures = measured?;
         let millis = |time: Duration| time.as_secs_f64() * 1e3;
         figures.push(("start-up ms", millis(driver.start_up())));
-        figures.push(("shutdown ms", millis(driver.end(&interrupt)?)));
+        figures.push(("shutdown ms", millis(driver.end(&environment.interrupt)?)));
         Ok(figures)
+    })
+}
+
+/// Watches a driver with and without load.
+fn watch(
+    host: Contender,
+    driver: &DriverProcess,
+    environment: &Environment,
+) -> Result<Vec<Figure>, Failure> {
+    let interrupt = &environment.interrupt;
+    let pid = driver.pid();
+    let plan = |host, timeout| environment.plan(host, 32, IdleStrategyKind::Yielding, timeout);
+    let (idle_cpu, idle) = usage(pid, &plan(Contender::Rust, Duration::ZERO), environment)?;
+
+    let connection = Connection::to_driver(driver.aeron_dir())?;
+    let explain = |failure| connection.explain(failure);
+    let (mut near, mut far) =
+        latency::ends(&connection, Transport::Udp, STREAM_ID, interrupt).map_err(explain)?;
+    let paced = plan(host, connection.timeout());
+    let ((paced_cpu, _), round_trips) = usage_under(pid, &paced, environment, || {
+        let interval = Some(Duration::from_secs(1) / RATE);
+        ping_pong::measure(&mut near, &mut far, &paced, interval, interrupt).map_err(explain)
     })?;
-    comparison.finish()
+    drop((near, far));
+
+    let full = plan(Contender::Rust, connection.timeout());
+    let channel = &latency::channels(Transport::Udp)?[0];
+    let mut stream =
+        connection.open(&connection, channel, STREAM_ID + 2, interrupt).map_err(explain)?;
+    let ((full_cpu, loaded), rate) = usage_under(pid, &full, environment, || {
+        let (publication, subscription) = (&mut stream.publication, &mut stream.subscription);
+        measurement::measure(publication, subscription, &full, interrupt, || Ok(()))
+            .map_err(explain)
+    })?;
+    Ok(vec![
+        ("idle CPU %", idle_cpu),
+        ("paced CPU %", paced_cpu),
+        ("full CPU %", full_cpu),
+        ("idle private MiB", idle.private),
+        ("full resident MiB", loaded.resident),
+        ("threads", idle.threads),
+        ("paced p50 µs", micros(&round_trips, 0.5)),
+        ("paced p99 µs", micros(&round_trips, 0.99)),
+        ("full msgs/s", rate),
+    ])
 }
 
-impl ResourceOptions {
-    /// Watches a driver with and without load.
-    fn watch(
-        &self,
-        host: Host,
-        driver: &DriverProcess,
-        interrupt: &ShutdownSignal,
-    ) -> Result<Vec<Figure>, Failure> {
-        let RunOptions { warmup, measure, .. } = self.run;
-        let pid = driver.pid();
-        let idle = Usage::watch(pid, Instant::now() + warmup, measure, interrupt)?;
-
-        let connection = Connection::to_driver(driver.aeron_dir())?;
-        let explain = |failure| connection.explain(failure);
-        let plan = ping_pong::Plan {
-            message_length: self.message_length,
-            idle: self.idle,
-            pace: Pace::Fixed(Duration::from_secs(1) / self.rate),
-            warmup: self.run.warmup_with(host == Host::Java),
-            measure,
-            timeout: connection.timeout(),
-        };
-        let (mut near, mut far) =
-            latency::ends(&connection, self.transport, STREAM_ID, interrupt).map_err(explain)?;
-        let (paced, round_trips) = watch_under(pid, plan.warmup, measure, interrupt, || {
-            ping_pong::measure(&mut near, &mut far, &plan, interrupt).map_err(explain)
-        })?;
-        drop((near, far));
-
-        let plan = measurement::Plan {
-            message_length: self.message_length,
-            fragment_limit: 10,
-            idle: self.idle,
-            interval: RunOptions::SLICE,
-            warmup,
-            measured: measure,
-            timeout: connection.timeout(),
-        };
-        let [channel, _] = latency::channels(self.transport)?;
-        let mut stream = connection.open(&channel, STREAM_ID + 2, interrupt).map_err(explain)?;
-        let (full, measured) = watch_under(pid, warmup, measure, interrupt, || {
-            let (publication, subscription) = (&mut stream.publication, &mut stream.subscription);
-            measurement::measure(publication, subscription, &plan, interrupt, |_, _| Ok(()))
-                .map_err(explain)
-        })?;
-        let micros = |quantile| round_trips.value_at_quantile(quantile) as f64 / 1e3;
-        Ok(vec![
-            ("idle CPU %", idle.cpu),
-            ("paced CPU %", paced.cpu),
-            ("full CPU %", full.cpu),
-            ("idle private MiB", (idle.resident - idle.shared) / MEBIBYTE),
-            ("full resident MiB", full.resident / MEBIBYTE),
-            ("threads", idle.threads),
-            ("paced p50 µs", micros(0.5)),
-            ("paced p99 µs", micros(0.99)),
-            ("full msgs/s", measurement::median_rate(&measured.slices)),
-        ])
-    }
+/// The processor time of a driver in percent during the measured time of a plan, and its usage at the end.
+fn usage(pid: u32, plan: &Plan, environment: &Environment) -> Result<(f64, Usage), Failure> {
+    let start = Instant::now();
+    environment.sleep(plan.warmup)?;
+    let before = Usage::of(pid)?;
+    // Late if the machine is busy: the load ends on time.
+    environment.sleep((plan.warmup + plan.measure).saturating_sub(start.elapsed()))?;
+    let after = Usage::of(pid)?;
+    Ok((after.cpu_since(&before), after))
 }
 
-/// Watches a driver while a load is on it that is measured for as long, after the warm-up.
-fn watch_under<T>(
+/// The same while a load is on it that fulfils the plan.
+fn usage_under<T>(
     pid: u32,
-    warmup: Duration,
-    measure: Duration,
-    interrupt: &ShutdownSignal,
+    plan: &Plan,
+    environment: &Environment,
     load: impl FnOnce() -> Result<T, Failure>,
-) -> Result<(Usage, T), Failure> {
-    let from = Instant::now() + warmup;
+) -> Result<((f64, Usage), T), Failure> {
     thread::scope(|scope| {
-        let watcher =
-            measurement::spawn(scope, "watcher", || Usage::watch(pid, from, measure, interrupt))?;
+        let watcher = measurement::spawn(scope, "watcher", || usage(pid, plan, environment))?;
         let loaded = load();
-        let watched =
-            watcher.join().map_err(|_| Failure::Run("the watcher's thread panicked".to_owned()))?;
+        let watched = measurement::join(watcher, "watcher");
         let loaded = loaded?;
         Ok((watched?, loaded))
     })

@@ -6,13 +6,15 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
-use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::program::Failure;
 use rusteron_core::scan;
 use rusteron_test_support::programs::Process;
 
-use super::comparison::{Case, Comparison};
-use crate::command_line::run_options::{self, RunOptions, distinct};
+use super::comparison::{Comparison, cases};
+use crate::command_line::choice::Contender;
+use crate::command_line::run_options::{self, RunOptions};
+use crate::processes::driver_process::own_program;
+use crate::processes::environment::Environment;
 use crate::reports::results::Results;
 
 /// Term lengths and idle strategies of C's contenders, of which the best counts.
@@ -32,7 +34,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 )]
 pub struct HeadlineOptions {
     /// Lengths of messages in bytes, separated by commas
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', num_args = 1, default_value = "32",
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "32",
           value_parser = run_options::parse_message_length)]
     message_lengths: Vec<usize>,
 
@@ -45,23 +47,23 @@ pub struct HeadlineOptions {
 }
 
 /// A program of the comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Contender {
+#[derive(Debug, Clone, Copy)]
+enum Program {
     Readme,
-    C { way: &'static str, settings: &'static str, lto: bool },
-    JavaSample,
+    /// A contender of `benchmark ipc-throughput`, with terms and idle strategy, linked with C's client or not.
+    IpcThroughput(Contender, &'static str, bool),
 }
 
-impl fmt::Display for Contender {
+const JAVA_SAMPLE: Program = Program::IpcThroughput(Contender::JavaSample, "", false);
+
+impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Readme => f.write_str("README's command"),
-            Self::JavaSample => f.write_str("Java sample"),
-            Self::C { way, settings, lto } => {
-                let way = way.replace("c-", "C ");
-                write!(f, "{way}{}, {settings}", if *lto { ", LTO" } else { "" })
-            }
-        }
+        let Self::IpcThroughput(contender, settings, lto) = self else {
+            return f.write_str("README's command");
+        };
+        let (lto, comma) =
+            (if *lto { ", LTO" } else { "" }, if settings.is_empty() { "" } else { ", " });
+        write!(f, "{contender}{lto}{comma}{settings}")
     }
 }
 
@@ -70,62 +72,43 @@ impl fmt::Display for Contender {
 /// # Errors
 /// [`Failure::Usage`] for options that cannot be used; [`Failure::Run`] if a program is missing or fails.
 pub fn run(options: &HeadlineOptions) -> Result<(), Failure> {
-    let mut comparison = Comparison::start("headline", &options.run)?;
-    let interrupt = comparison.interrupt();
-    let own = std::env::current_exe()
-        .map_err(|error| Failure::run("cannot tell where this program is", error))?;
+    let comparison = Comparison::start("headline", &options.run, &[Contender::JavaSample])?;
+    let environment = comparison.environment.clone();
+    let own = own_program()?;
     let dir = tempfile::tempdir().map_err(|error| Failure::run("temporary directory", error))?;
-    let mut contenders = vec![Contender::Readme];
-    for lto in [false, true] {
-        for way in ["c-functions", "c-program"] {
-            contenders.extend(SETTINGS.map(|settings| Contender::C { way, settings, lto }));
+    let mut programs = vec![Program::Readme];
+    for lto in [false, true].into_iter().filter(|lto| !lto || options.lto.is_some()) {
+        for contender in [Contender::CFunctions, Contender::CProgram] {
+            programs.extend(SETTINGS.map(|it| Program::IpcThroughput(contender, it, lto)));
         }
     }
-    contenders.push(Contender::JavaSample);
-    contenders.retain(|it| options.lto.is_some() || !matches!(it, Contender::C { lto: true, .. }));
-    contenders.retain(|it| *it != Contender::JavaSample || comparison.find_java(true).is_some());
-    let case = |length: usize| Case {
-        name: format!("{length} B"),
-        conditions: length,
-        contenders: contenders.clone(),
-    };
-    let cases: Vec<_> = distinct(&options.message_lengths).into_iter().map(case).collect();
-    comparison.compare(&cases, |&length, contender| {
-        let rate = match (contender, &options.lto) {
-            (Contender::Readme, _) => readme(&own, length, &options.run, &interrupt)?,
-            (Contender::JavaSample, _) => {
-                let way = ["--contenders", "java-sample"];
-                ipc_throughput(&own, &way, length, dir.path(), &options.run, &interrupt)?
-            }
-            (Contender::C { way, settings, lto }, path) => {
-                let program = path.as_ref().filter(|_| lto).unwrap_or(&own);
-                let (terms, idle) = settings.split_once('/').unwrap_or((settings, "yield"));
-                let arguments = ["--contenders", way, "--term-lengths", terms, "--idle", idle];
-                ipc_throughput(program, &arguments, length, dir.path(), &options.run, &interrupt)?
+    programs.extend(environment.java().map(|_| JAVA_SAMPLE));
+    let lengths = options.message_lengths.iter().copied();
+    let cases = cases(lengths, |length| format!("{length} B"), &programs);
+    comparison.compare(&cases, |&length, program, _| {
+        let rate = match program {
+            Program::Readme => readme(&own, length, &environment)?,
+            Program::IpcThroughput(contender, settings, lto) => {
+                let path = options.lto.as_ref().filter(|_| lto).unwrap_or(&own);
+                ipc_throughput(path, contender, settings, length, dir.path(), &environment)?
             }
         };
         Ok(vec![("msgs/s", rate)])
-    })?;
-    comparison.finish()
+    })
 }
 
 /// A run of README's command, beside this program: the mean rate that it prints at the end.
-fn readme(
-    own: &Path,
-    length: usize,
-    run: &RunOptions,
-    interrupt: &ShutdownSignal,
-) -> Result<f64, Failure> {
+fn readme(own: &Path, length: usize, environment: &Environment) -> Result<f64, Failure> {
+    let RunOptions { warmup, measure, .. } = environment.options;
     let mut command = Command::new(own.with_file_name("embedded_exclusive_ipc_throughput"));
     command.args(["--message-length", &length.to_string()]);
-    command.args(["--warmup", &scan::format_duration(run.warmup)]);
+    command.args(["--warmup", &scan::format_duration(warmup)]);
     // Its rate is a mean, not a median of slices, so it gets a second at least.
-    let time = run.warmup + run.measure.max(Duration::from_secs(1));
+    let time = warmup + measure.max(Duration::from_secs(1));
     command.args(["--duration", &scan::format_duration(time)]).env_remove("AERON_DIR");
-    let mut program = Process::start("README's command".to_owned(), command, DEADLINE)?;
+    let mut program = Process::start("README's command", command, DEADLINE)?;
     loop {
-        let line = program.line(interrupt)?.ok_or(Failure::Interrupted)?;
-        if let Some(rate) = parse_rate(&line) {
+        if let Some(rate) = parse_rate(&program.line(&environment.interrupt)?) {
             return Ok(rate);
         }
     }
@@ -140,24 +123,31 @@ fn parse_rate(line: &str) -> Option<f64> {
 /// A run of the program `benchmark` with one contender.
 fn ipc_throughput(
     program: &Path,
-    arguments: &[&str],
+    contender: Contender,
+    settings: &str,
     length: usize,
     dir: &Path,
-    run: &RunOptions,
-    interrupt: &ShutdownSignal,
+    environment: &Environment,
 ) -> Result<f64, Failure> {
+    let RunOptions { warmup, measure, java_warmup, java_option, .. } = &environment.options;
+    let name = contender.name();
     let mut command = Command::new(program);
     command.args(["ipc-throughput", "--runs", "1", "--publications", "exclusive"]);
-    command.args(["--message-lengths", &length.to_string()]).args(arguments);
-    command.args(["--measure", &scan::format_duration(run.measure)]);
-    command.args(["--warmup", &scan::format_duration(run.warmup)]);
-    command.args(["--java-warmup", &scan::format_duration(run.java_warmup)]);
-    for option in &run.java_option {
+    command.args(["--message-lengths", &length.to_string(), "--contenders", &name]);
+    if let Some((terms, idle)) = settings.split_once('/') {
+        command.args(["--term-lengths", terms, "--idle", idle]);
+    }
+    for (option, time) in
+        [("--measure", measure), ("--warmup", warmup), ("--java-warmup", java_warmup)]
+    {
+        command.args([option, &scan::format_duration(*time)]);
+    }
+    for option in java_option {
         command.args(["--java-option", option]);
     }
     command.arg("--results").arg(dir).env("RUSTERON_TERM_CLEANING", "cached");
-    let program = Process::start(arguments.join(" "), command, DEADLINE)?;
-    program.finish(interrupt)?;
+    let program = Process::start(format!("{name} {settings}"), command, DEADLINE)?;
+    program.finish(&environment.interrupt)?;
     let results = Results::read(&dir.join("ipc-throughput.json"))?;
     let values = results.rows.first().and_then(|row| row.measures.get("msgs/s")?.summary());
     values.map(|values| values[1]).ok_or(Failure::Interrupted)
@@ -168,9 +158,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contenders_have_their_settings_in_their_names() {
-        let c = Contender::C { way: "c-functions", settings: "64m/yield", lto: true };
+    fn programs_have_their_settings_in_their_names() {
+        let c = Program::IpcThroughput(Contender::CFunctions, "64m/yield", true);
         assert_eq!(c.to_string(), "C functions, LTO, 64m/yield");
+        assert_eq!(JAVA_SAMPLE.to_string(), "Java sample");
         let line = "Throughput: 36,859,281 msgs/sec, 1,179,496,981 bytes/sec";
         assert_eq!(parse_rate(line), Some(36_859_281.0));
         assert_eq!(parse_rate("Warm-up: 1 msgs/sec, 32 bytes/sec"), None);

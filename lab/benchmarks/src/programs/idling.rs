@@ -8,21 +8,21 @@ use std::time::{Duration, Instant};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use rusteron_client::{AnyIdleStrategy, Backoff, IdleStrategyKind};
-use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::program::Failure;
 use rusteron_media_driver::{DriverContext, ThreadingMode};
 
-use super::comparison::{Case, Comparison};
-use crate::command_line::choice::Transport;
-use crate::command_line::run_options::{self, RunOptions, distinct};
+use super::comparison::{Comparison, cases, micros};
+use crate::command_line::choice::{Contender, Transport};
+use crate::command_line::run_options::{self, RunOptions};
 use crate::contenders::latency::{self, RustEnd};
-use crate::contenders::ping_pong::{self, Pace, Plan, Stop};
+use crate::contenders::ping_pong::{self, Stop};
 use crate::measuring::connection::Connection;
-use crate::measuring::measurement;
+use crate::measuring::measurement::{self, Plan};
+use crate::processes::environment::Environment;
 use crate::reports::results::Figure;
 
 /// The first stream of the first run; each further one has the next two.
-const FIRST_STREAM_ID: i32 = 7001;
+const FIRST_STREAM_ID: u32 = 7001;
 
 /// The longest sleep of the strategies with short ones.
 const SHORT: Duration = Duration::from_micros(50);
@@ -48,13 +48,12 @@ pub struct IdlingOptions {
     #[arg(
         long,
         value_delimiter = ',',
-        num_args = 1,
         default_value = "spin,yield,backoff,short,short-slack,awake,awake-share"
     )]
     strategies: Vec<Strategy>,
 
     /// Messages per second, separated by commas; at 0, only processor time is measured
-    #[arg(long, value_name = "N", value_delimiter = ',', num_args = 1,
+    #[arg(long, value_name = "N", value_delimiter = ',',
           default_value = "0,10,100,1000,10000,100000",
           value_parser = RangedU64ValueParser::<u32>::new().range(0..=1_000_000))]
     rates: Vec<u32>,
@@ -119,28 +118,23 @@ impl Strategy {
 /// for everything else.
 pub fn run(options: &IdlingOptions) -> Result<(), Failure> {
     run_options::check_linux()?;
-    let mut comparison = Comparison::start("idling", &options.run)?;
-    let interrupt = comparison.interrupt();
+    let comparison = Comparison::start("idling", &options.run, &[])?;
+    let environment = comparison.environment.clone();
     let mut context = DriverContext::new()?;
     context
         .set_threading_mode(ThreadingMode::Shared)?
         .set_shared_idle_strategy(IdleStrategyKind::Backoff)?;
     let connection = Connection::embedded(context)?;
-    let case = |rate: u32| Case {
-        name: format!("{rate} msgs/s"),
-        conditions: rate,
-        contenders: distinct(&options.strategies),
-    };
-    let cases: Vec<_> = distinct(&options.rates).into_iter().map(case).collect();
-    let mut stream_ids = (FIRST_STREAM_ID..).step_by(2);
-    comparison.compare(&cases, |&rate, strategy| {
-        let stream_id = stream_ids.next().unwrap_or(FIRST_STREAM_ID);
-        let (near, far) = latency::ends(&connection, Transport::Ipc, stream_id, &interrupt)?;
-        let measured = measure((near, far), rate, strategy, &options.run, &connection, &interrupt);
+    let rates = options.rates.iter().copied();
+    let cases = cases(rates, |rate| format!("{rate} msgs/s"), &options.strategies);
+    comparison.compare(&cases, |&rate, strategy, number| {
+        let stream_id = (FIRST_STREAM_ID + 2 * number) as i32;
+        let ends = latency::ends(&connection, Transport::Ipc, stream_id, &environment.interrupt)?;
+        let measured = measure(ends, rate, strategy, connection.timeout(), &environment);
         measured.map_err(|failure| connection.explain(failure))
     })?;
     connection.warn();
-    comparison.finish()
+    Ok(())
 }
 
 /// Runs a service on one end, and sends messages from the other.
@@ -148,25 +142,21 @@ fn measure(
     (mut near, mut far): (RustEnd, RustEnd),
     rate: u32,
     strategy: Strategy,
-    run: &RunOptions,
-    connection: &Connection,
-    interrupt: &ShutdownSignal,
+    timeout: Duration,
+    environment: &Environment,
 ) -> Result<Vec<Figure>, Failure> {
     let (warming_up, running) = (AtomicBool::new(true), AtomicBool::new(true));
+    let RunOptions { warmup, measure, .. } = environment.options;
+    let idle = IdleStrategyKind::Yielding;
+    let plan = environment.plan(Contender::Rust, ping_pong::MIN_MESSAGE_LENGTH, idle, timeout);
     let mut exchange = |duration: Duration| {
-        let Some(interval) = Duration::from_secs(1).checked_div(rate) else {
-            interrupt.wait_timeout(duration);
+        let interval = Duration::from_secs(1).checked_div(rate);
+        if interval.is_none() {
+            environment.interrupt.wait_timeout(duration);
             return Ok(None);
-        };
-        let plan = Plan {
-            message_length: ping_pong::MIN_MESSAGE_LENGTH,
-            idle: IdleStrategyKind::Yielding,
-            pace: Pace::Fixed(interval),
-            warmup: Duration::ZERO,
-            measure: duration,
-            timeout: connection.timeout(),
-        };
-        ping_pong::ping(&mut near, &plan, &running, interrupt).map(Some)
+        }
+        let plan = Plan { warmup: Duration::ZERO, measure: duration, ..plan };
+        ping_pong::ping(&mut near, &plan, interval, &running, &environment.interrupt).map(Some)
     };
     thread::scope(|scope| {
         // Ends the service however this thread ends.
@@ -175,19 +165,18 @@ fn measure(
             let _stop = Stop(&running);
             serve(&mut far, strategy, &warming_up, &running)
         })?;
-        let exchanged = exchange(run.warmup).and_then(|_| {
+        let exchanged = exchange(warmup).and_then(|_| {
             warming_up.store(false, Ordering::Relaxed);
-            exchange(run.measure)
+            exchange(measure)
         });
         drop(stop);
-        let served =
-            service.join().map_err(|_| Failure::Run("the service's thread panicked".to_owned()))?;
         // Where both have failed, this is the cause.
-        let mut figures = vec![("CPU %", served?)];
+        let mut figures = vec![("CPU %", measurement::join(service, "service")?)];
         if let Some(latencies) = exchanged? {
-            for (name, quantile) in [("p50 µs", 0.5), ("p99 µs", 0.99)] {
-                figures.push((name, latencies.value_at_quantile(quantile) as f64 / 1e3));
-            }
+            figures.extend(
+                [("p50 µs", 0.5), ("p99 µs", 0.99)]
+                    .map(|(name, it)| (name, micros(&latencies, it))),
+            );
         }
         Ok(figures)
     })

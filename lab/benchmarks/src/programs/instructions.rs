@@ -10,7 +10,6 @@ use rusteron_core::program::Failure;
 use rusteron_test_support::programs::ResultsFile;
 
 use crate::command_line::output::print_line;
-use crate::reports::host;
 use crate::reports::results::{Results, Row, Values};
 
 /// Reports callgrind's counts of instructions per message in Rust and C, and compares them with the bounds.
@@ -39,77 +38,31 @@ pub struct ReportOptions {
     pub results: PathBuf,
 }
 
-/// The bounds of one operation.
-#[derive(Debug, Clone, PartialEq)]
-struct Bound {
-    name: String,
-    /// Instructions per message, in Rust.
-    instructions: f64,
-    /// How much of C's instructions Rust may take, where there is a goal.
-    share_of_c: Option<f64>,
+/// The bounds of one operation: instructions per message in Rust and, where there is a goal, how much of C's Rust may
+/// take.
+type Bound = (String, f64, Option<f64>);
+
+fn parse_bound(line: &str) -> Option<Bound> {
+    let mut words = line.split_whitespace();
+    let name = words.next()?.to_owned();
+    let instructions = words.next()?.parse().ok()?;
+    let share_of_c = words.next().map(str::parse).transpose().ok()?;
+    words.next().is_none().then_some((name, instructions, share_of_c))
 }
 
-impl Bound {
-    fn parse(line: &str) -> Option<Self> {
-        let mut words = line.split_whitespace();
-        let name = words.next()?.to_owned();
-        let instructions = words.next()?.parse().ok()?;
-        let share_of_c = words.next().map(str::parse).transpose().ok()?;
-        words.next().is_none().then_some(Self { name, instructions, share_of_c })
-    }
+fn parse_count(line: &str) -> Option<(String, u64)> {
+    let (name, count) = line.split_once(' ')?;
+    Some((name.to_owned(), count.parse().ok()?))
 }
 
-/// The counts of one operation.
-#[derive(Debug)]
-struct Counted {
-    bound: Bound,
-    /// Instructions per message.
-    rust: Option<f64>,
-    c: Option<f64>,
-}
-
-impl Counted {
-    fn ratio(&self) -> Option<f64> {
-        Some(self.rust? / self.c?)
-    }
-
-    /// Returns the fault of the row, if there is one.
-    fn fault(&self) -> Option<&'static str> {
-        match (self.rust, self.bound.share_of_c, self.ratio()) {
-            (None, _, _) => Some("not measured"),
-            (Some(rust), _, _) if rust > self.bound.instructions => Some("too many"),
-            (_, Some(_), None) => Some("C's not measured"),
-            (_, Some(goal), Some(ratio)) if ratio > goal => Some("too many of C's"),
-            _ => None,
-        }
-    }
-
-    fn line(&self) -> String {
-        let number = |value: Option<f64>, decimals| {
-            value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
-        };
-        let line = format!(
-            "{:<18} {:>8} {:>8} {:>8} {:>8.1} {:>8}  {}",
-            self.bound.name,
-            number(self.rust, 1),
-            number(self.c, 1),
-            number(self.ratio(), 2),
-            self.bound.instructions,
-            number(self.bound.share_of_c, 2),
-            self.fault().unwrap_or_default()
-        );
-        line.trim_end().to_owned()
-    }
-
-    fn rows(&self) -> impl Iterator<Item = Row> {
-        [("Rust", self.rust), ("C", self.c)].into_iter().filter_map(|(contender, count)| {
-            let values = Values::Summary { lowest: None, median: count?, highest: None };
-            Some(Row {
-                case: self.bound.name.clone(),
-                contender: contender.to_owned(),
-                measures: [("instructions".to_owned(), values)].into_iter().collect(),
-            })
-        })
+/// What is wrong with the counts of an operation, if anything is.
+fn fault((_, most, share): &Bound, [rust, c]: [Option<f64>; 2]) -> Option<&'static str> {
+    let Some(rust) = rust else { return Some("not measured") };
+    match (share, c) {
+        _ if rust > *most => Some("too many"),
+        (Some(_), None) => Some("C's not measured"),
+        (Some(share), Some(c)) if rust / c > *share => Some("too many of C's"),
+        _ => None,
     }
 }
 
@@ -119,52 +72,50 @@ impl Counted {
 /// - [`Failure::Usage`] for files that cannot be used;
 /// - [`Failure::Run`] if a bound is exceeded, or nothing was counted that has one.
 pub fn report(options: &ReportOptions) -> Result<(), Failure> {
-    let bounds = lines("--bounds <FILE>", &options.bounds, Bound::parse)?;
+    let bounds = lines("--bounds <FILE>", &options.bounds, parse_bound)?;
     let counts: BTreeMap<String, u64> =
         lines("--counts <FILE>", &options.counts, parse_count)?.into_iter().collect();
     let file = ResultsFile::open(&options.results, "instructions.json")?;
-    let per_message = |contender: &str, name: &str| {
-        let count = counts.get(&format!("{contender}_{name}"))?;
-        Some(*count as f64 / f64::from(options.messages))
-    };
-    let row = |bound: Bound| Counted {
-        rust: per_message("rust", &bound.name),
-        c: per_message("c", &bound.name),
-        bound,
-    };
-    let rows: Vec<Counted> = bounds.into_iter().map(row).collect();
-
     let interrupt = ShutdownSignal::new();
-    print_line(
-        &interrupt,
-        format_args!(
-            "{:<18} {:>8} {:>8} {:>8} {:>8} {:>8}",
-            "per message", "Rust", "C", "Rust/C", "bound", "of C's"
-        ),
-    )?;
-    for row in &rows {
-        print_line(&interrupt, row.line())?;
+    let mut results = Results::of_this_machine("instructions", "just benchmark-instructions");
+    results.versions += &format!(", {}", options.counted_by);
+    let mut faults = Vec::new();
+    print_line(&interrupt, cells(["per message", "Rust", "C", "Rust/C", "bound", "of C's", ""]))?;
+    for bound in &bounds {
+        let (name, most, share) = bound;
+        let [rust, c] = ["rust", "c"].map(|contender| {
+            let count = counts.get(&format!("{contender}_{name}"))?;
+            Some(*count as f64 / f64::from(options.messages))
+        });
+        let fault = fault(bound, [rust, c]);
+        faults.extend(fault.map(|fault| format!("{name}: {fault}")));
+        let ratio = rust.zip(c).map(|(rust, c)| rust / c);
+        let [rust_cell, c_cell, ratio, most, share] =
+            [(rust, 1), (c, 1), (ratio, 2), (Some(*most), 1), (*share, 2)].map(number);
+        let fault = fault.unwrap_or_default();
+        print_line(&interrupt, cells([name, &rust_cell, &c_cell, &ratio, &most, &share, fault]))?;
+        for (contender, count) in [("Rust", rust), ("C", c)] {
+            let Some(median) = count else { continue };
+            let values = Values::Summary { lowest: None, median, highest: None };
+            results.rows.push(Row {
+                case: name.clone(),
+                contender: contender.to_owned(),
+                measures: [("instructions".to_owned(), values)].into_iter().collect(),
+            });
+        }
     }
-    let results = Results {
-        benchmark: "instructions".to_owned(),
-        command: "just benchmark-instructions".to_owned(),
-        date: host::today(),
-        machine: host::machine(),
-        versions: format!("{}, {}", host::versions_in_words(), options.counted_by),
-        rows: rows.iter().flat_map(Counted::rows).collect(),
-    };
     let path = file.write(&results.to_json())?;
     print_line(&interrupt, format_args!("Results: {}", path.display()))?;
-    let faults: Vec<String> = rows
-        .iter()
-        .filter_map(|row| Some(format!("{}: {}", row.bound.name, row.fault()?)))
-        .collect();
     if faults.is_empty() { Ok(()) } else { Err(Failure::Run(faults.join(", "))) }
 }
 
-fn parse_count(line: &str) -> Option<(String, u64)> {
-    let (name, count) = line.split_once(' ')?;
-    Some((name.to_owned(), count.parse().ok()?))
+fn cells([name, rust, c, ratio, most, share, fault]: [&str; 7]) -> String {
+    let line = format!("{name:<18} {rust:>8} {c:>8} {ratio:>8} {most:>8} {share:>8}  {fault}");
+    line.trim_end().to_owned()
+}
+
+fn number((value, decimals): (Option<f64>, usize)) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
 }
 
 /// Parses the lines of a file. Comments and empty lines are left out.
@@ -249,7 +200,7 @@ mod tests {
         );
         assert!(!dir.path().join("results").exists());
         for line in ["offer", "offer x", "offer 1 x", "offer 1 2 3"] {
-            assert_eq!(Bound::parse(line), None, "{line}");
+            assert_eq!(parse_bound(line), None, "{line}");
         }
     }
 }

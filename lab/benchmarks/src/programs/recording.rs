@@ -4,60 +4,48 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use clap::builder::RangedU64ValueParser;
 use rusteron_archive::ArchiveErrorKind;
 use rusteron_client::ChannelUri;
 use rusteron_core::program::Failure;
 use rusteron_test_support::programs::Process;
 
-use super::comparison::{Case, Comparison};
-use crate::command_line::choice::Language;
-use crate::command_line::run_options::{self, RunOptions, distinct};
+use super::comparison::{Comparison, cases};
+use crate::command_line::choice::{Contender, among};
+use crate::command_line::run_options::{self, RunOptions};
 use crate::measuring::archive_streams::{
     ArchiveClient, DEADLINE, Load, failed, messages_in, settle,
 };
-use crate::measuring::measurement::median;
-use crate::processes::archive_process::{ArchiveProcess, ArchiveProgram};
-use crate::processes::java::{self, Java};
+use crate::measuring::measurement::{FRAGMENT_LIMIT, median};
+use crate::processes::archive_process::ArchiveProcess;
+use crate::processes::environment::Environment;
+use crate::processes::java;
 
 /// The stream of the first run; each further one has the next but one, as replays need one, too.
-const FIRST_STREAM_ID: i32 = 3001;
+const FIRST_STREAM_ID: u32 = 3001;
+
+/// How many recordings are made and replayed in a run; its rate is their median.
+const RECORDINGS: usize = 5;
 
 /// Compares messages a second that a Java archive records for, and replays to, a client in Rust and one in Java.
 ///
 /// A port of Aeron's samples EmbeddedRecordingThroughput and EmbeddedReplayThroughput. The archive is a process of its
-/// own that both contenders use. A recording is over when all of it is written. A replay is timed from the request until
-/// the last message. Before either, the operating system writes its buffers. Loops yield. Needs Java, and space for one
-/// recording.
+/// own that both contenders use. A run has five recordings, one after the other. A recording is over when all of it is
+/// written. A replay is timed from the request until the last message. Before either, the operating system writes its
+/// buffers. Loops yield. Needs Java, and space for one recording.
 #[derive(Debug, Clone, Args)]
 pub struct RecordingOptions {
-    /// The contenders, separated by commas; ratios are of the first to the others
-    #[arg(long, value_delimiter = ',', num_args = 1, default_value = "rust,java")]
-    contenders: Vec<Language>,
+    /// The clients, separated by commas; ratios are of the first to the others
+    #[arg(long, value_delimiter = ',', default_value = "rust,java", value_parser = among("rust,java"))]
+    contenders: Vec<Contender>,
 
-    /// Lengths of messages in bytes, separated by commas, from 8 to 16m
-    #[arg(long, allow_hyphen_values = true, value_name = "BYTES", value_delimiter = ',', num_args = 1,
-          default_value = "32,1344", value_parser = run_options::parse_message_length)]
+    /// Lengths of messages in bytes, separated by commas, from 8 to 1m
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "32,1344",
+          value_parser = run_options::parse_numbered_length)]
     message_lengths: Vec<usize>,
 
     /// How many bytes a recording has, headers included: as many messages as that is
-    #[arg(long, allow_hyphen_values = true, value_name = "BYTES", default_value = "1536m",
-          value_parser = run_options::parse_length)]
+    #[arg(long, value_name = "BYTES", default_value = "1536m", value_parser = run_options::parse_length)]
     recording_length: usize,
-
-    /// How many recordings to make and replay in a run; its rate is their median
-    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value = "5",
-          value_parser = RangedU64ValueParser::<u32>::new().range(1..=1000))]
-    recordings: u32,
-
-    /// Channel to publish on, and to record from; replays come over IPC
-    #[arg(long, value_name = "URI", default_value = "aeron:ipc")]
-    channel: ChannelUri,
-
-    /// How many fragments a poll receives at the most
-    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value = "10",
-          value_parser = RangedU64ValueParser::<usize>::new().range(1..=i32::MAX as u64))]
-    fragment_limit: usize,
 
     /// Directory for the recordings, which are deleted; one in memory, such as /dev/shm, leaves the disk out
     /// [default: the directory for temporary files]
@@ -74,66 +62,47 @@ pub struct RecordingOptions {
 /// [`Failure::Usage`] for options that cannot be used, before anything is started; [`Failure::Run`] for
 /// everything else.
 pub fn run(options: &RecordingOptions) -> Result<(), Failure> {
-    /// A message begins with its number.
-    const SHORTEST: usize = size_of::<u64>();
-    if let Some(length) = options.message_lengths.iter().find(|length| **length < SHORTEST) {
-        let reason = format!("expected {SHORTEST} bytes or more");
-        return Err(Failure::usage("--message-lengths <BYTES>", length, reason));
-    }
-    let dir = options.archive_dir.clone().unwrap_or_else(std::env::temp_dir);
-    if !dir.is_dir() {
-        return Err(Failure::usage("--archive-dir <DIR>", dir.display(), "expected a directory"));
-    }
-    let mut comparison = Comparison::start("recording", &options.run)?;
-    let interrupt = comparison.interrupt();
-    let java = comparison.require_java()?;
-    let program = ArchiveProgram::Java(&java);
-    let (process, archive) = ArchiveProcess::start(program, &dir, &[], &interrupt)?;
-    let fragment_limit = options.fragment_limit;
-    let client = ArchiveClient { archive: &archive, interrupt: &interrupt, fragment_limit };
-    let bench = Bench { options, process: &process, client, java: &java };
-    let case = |length: usize| Case {
-        name: format!("{length} B"),
-        conditions: length,
-        contenders: distinct(&options.contenders),
-    };
-    let cases: Vec<_> = distinct(&options.message_lengths).into_iter().map(case).collect();
-    let mut stream_ids = (FIRST_STREAM_ID..).step_by(2);
-    comparison.compare(&cases, |&message_length, client| {
-        let messages = messages_in(options.recording_length, message_length);
-        let stream_id = stream_ids.next().unwrap_or(FIRST_STREAM_ID);
-        let channel = &options.channel;
-        let load = Load { channel, stream_id, recordings: 1, messages, message_length };
-        let outcomes = bench.measure(client, &load)?;
-        let rate = |seconds: fn(&Outcome) -> f64| {
-            let rate = |outcome| messages as f64 / seconds(outcome).max(1e-9);
-            median(&outcomes.iter().map(rate).collect::<Vec<_>>()).unwrap_or(0.0)
+    let dir = run_options::archive_dir(options.archive_dir.as_deref())?;
+    let comparison = Comparison::start_with_java("recording", &options.run, &options.contenders)?;
+    let environment = comparison.environment.clone();
+    let (process, archive) = ArchiveProcess::start(Contender::Java, &dir, &[], &environment)?;
+    let interrupt = &environment.interrupt;
+    let client = ArchiveClient { archive: &archive, interrupt, fragment_limit: FRAGMENT_LIMIT };
+    let bench = Bench { environment: &environment, process: &process, client };
+    let channel: ChannelUri = "aeron:ipc".parse()?;
+    let lengths = options.message_lengths.iter().copied();
+    let cases = cases(lengths, |length| format!("{length} B"), &comparison.contenders);
+    comparison.compare(&cases, |&message_length, contender, number| {
+        let load = Load {
+            channel: &channel,
+            stream_id: (FIRST_STREAM_ID + 2 * number) as i32,
+            recordings: 1,
+            messages: messages_in(options.recording_length, message_length),
+            message_length,
         };
-        Ok(vec![
-            ("recorded msgs/s", rate(|outcome| outcome.recorded_in.as_secs_f64())),
-            ("replayed msgs/s", rate(|outcome| outcome.replayed_in.as_secs_f64())),
-        ])
-    })?;
-    comparison.finish()
+        let times = match contender {
+            Contender::Java => bench.measure_java(&load)?,
+            _ => bench.measure_rust(&load)?,
+        };
+        let rate = |index: usize| {
+            let rates =
+                times.iter().map(|it| load.messages as f64 / it[index].as_secs_f64().max(1e-9));
+            median(&rates.collect::<Vec<_>>()).unwrap_or(0.0)
+        };
+        Ok(vec![("recorded msgs/s", rate(0)), ("replayed msgs/s", rate(1))])
+    })
 }
 
-/// The times of one recording and its replay.
-#[derive(Debug, Clone, Copy)]
-struct Outcome {
-    /// From the first offer until everything was recorded.
-    recorded_in: Duration,
-    /// From the request until the last message.
-    replayed_in: Duration,
-}
+/// From the first offer until everything was recorded, and from the request of a replay until its last message.
+type Times = [Duration; 2];
 
-/// The settings and programs that runs are made with.
+/// The archive that runs are made with.
 #[derive(Debug)]
 struct Bench<'a> {
-    options: &'a RecordingOptions,
+    environment: &'a Environment,
     process: &'a ArchiveProcess,
     /// Our session with it.
     client: ArchiveClient<'a>,
-    java: &'a Java,
 }
 
 /// How many messages are recorded and replayed again and again until the warm-up is over.
@@ -142,22 +111,15 @@ fn warmup_messages(load: &Load<'_>) -> u64 {
 }
 
 impl Bench<'_> {
-    /// One run, with an outcome for each recording; they are purged.
-    fn measure(&self, client: Language, load: &Load<'_>) -> Result<Vec<Outcome>, Failure> {
-        match client {
-            Language::Rust => self.measure_rust(load),
-            Language::Java => self.measure_java(load),
-        }
-    }
-
-    fn measure_rust(&self, load: &Load<'_>) -> Result<Vec<Outcome>, Failure> {
+    fn measure_rust(&self, load: &Load<'_>) -> Result<Vec<Times>, Failure> {
         let start = Instant::now();
         loop {
             let load = Load { messages: warmup_messages(load), ..*load };
             let (recordings, _) = self.client.record(&load)?;
             self.client.replay(&load, &recordings)?;
             self.purge(&recordings)?;
-            if start.elapsed() >= self.options.run.warmup_with(true) {
+            // The archive is in Java.
+            if start.elapsed() >= self.environment.warmup(Contender::Java) {
                 break;
             }
         }
@@ -167,27 +129,28 @@ impl Bench<'_> {
             settle();
             let replayed_in = self.client.replay(load, &recordings)?;
             self.purge(&recordings)?;
-            Ok(Outcome { recorded_in, replayed_in })
+            Ok([recorded_in, replayed_in])
         };
-        (0..self.options.recordings).map(measure).collect()
+        (0..RECORDINGS).map(measure).collect()
     }
 
-    fn measure_java(&self, load: &Load<'_>) -> Result<Vec<Outcome>, Failure> {
+    fn measure_java(&self, load: &Load<'_>) -> Result<Vec<Times>, Failure> {
+        let warmup = self.environment.warmup(Contender::Java);
         let arguments = [
             self.process.aeron_dir().display().to_string(),
             load.channel.to_string(),
             load.stream_id.to_string(),
             load.message_length.to_string(),
-            self.options.fragment_limit.to_string(),
+            FRAGMENT_LIMIT.to_string(),
             warmup_messages(load).to_string(),
-            self.options.run.warmup_with(true).as_nanos().to_string(),
-            self.options.recordings.to_string(),
+            warmup.as_nanos().to_string(),
+            RECORDINGS.to_string(),
             load.messages.to_string(),
         ];
-        let timeout = DEADLINE + self.options.run.warmup_with(true);
-        let mut program = self.java.start("benchmarks/Recording.java", &[], &arguments, timeout)?;
-        let mut outcomes = Vec::new();
-        for _ in 0..self.options.recordings {
+        let java = self.environment.java()?;
+        let main = "benchmarks/Recording.java";
+        let mut program = java.start(main, &[], &arguments, DEADLINE + warmup)?;
+        let mut measure = |_| {
             self.line_of(&mut program, "ready")?;
             settle();
             program.go_on()?;
@@ -196,15 +159,16 @@ impl Bench<'_> {
             program.go_on()?;
             let replayed_in = self.line_of(&mut program, "replayed ")?;
             program.go_on()?;
-            outcomes.push(Outcome { recorded_in, replayed_in });
-        }
+            Ok([recorded_in, replayed_in])
+        };
+        let times = (0..RECORDINGS).map(&mut measure).collect::<Result<_, Failure>>()?;
         program.finish(self.client.interrupt)?;
-        Ok(outcomes)
+        Ok(times)
     }
 
     /// Reads a line with a prefix, and the nanoseconds behind it, if there are some.
     fn line_of(&self, program: &mut Process, prefix: &str) -> Result<Duration, Failure> {
-        let line = program.line(self.client.interrupt)?.ok_or(Failure::Interrupted)?;
+        let line = program.line(self.client.interrupt)?;
         match line.strip_prefix(prefix) {
             Some("") => Ok(Duration::ZERO),
             nanos => java::number(&line, nanos).map(Duration::from_nanos),
@@ -213,28 +177,16 @@ impl Bench<'_> {
 
     /// Purges recordings as soon as the archive has noticed that no replay uses them any more.
     fn purge(&self, recording_ids: &[i64]) -> Result<(), Failure> {
-        recording_ids.iter().try_for_each(|&recording_id| self.purge_one(recording_id))
-    }
-
-    fn purge_one(&self, recording_id: i64) -> Result<(), Failure> {
-        let mut last = None;
-        let purged = self.client.await_some("the end of the replay", || {
-            match self.client.archive.purge_recording(recording_id) {
-                Ok(_) => Some(Ok(())),
-                Err(error)
-                    if error.kind() == ArchiveErrorKind::Refused
-                        || error.kind() == ArchiveErrorKind::ActiveRecording =>
-                {
-                    last = Some(error);
-                    None
+        let is_in_use =
+            |kind| matches!(kind, ArchiveErrorKind::Refused | ArchiveErrorKind::ActiveRecording);
+        recording_ids.iter().try_for_each(|&recording_id| {
+            self.client.await_that("the end of the replay", || {
+                match self.client.archive.purge_recording(recording_id) {
+                    Ok(_) => Ok(true),
+                    Err(error) if is_in_use(error.kind()) => Ok(false),
+                    Err(error) => Err(failed("cannot purge")(error)),
                 }
-                Err(error) => Some(Err(failed("cannot purge")(error))),
-            }
-        });
-        match (purged, last) {
-            (Ok(outcome), _) => outcome,
-            (Err(Failure::Run(_)), Some(error)) => Err(failed("cannot purge")(error)),
-            (Err(failure), _) => Err(failure),
-        }
+            })
+        })
     }
 }

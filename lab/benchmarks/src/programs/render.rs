@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use rusteron_core::program::Failure;
 
-use crate::reports::chart::{Bar, BarChart, Heading};
+use crate::reports::chart::{Bar, BarChart};
 use crate::reports::results::Results;
 use crate::reports::table::{self, Goal};
 
@@ -174,14 +174,11 @@ fn chart(results: &Results, measure: &str, prefix: &str, title: &str) -> (String
     };
     let cases = table::named_cases(results, measure, prefix);
     let chart = BarChart {
-        heading: Heading {
-            title: title.to_owned(),
-            notes: vec![format!("{}; {}", results.machine, results.date), results.versions.clone()],
-        },
+        title: title.to_owned(),
+        notes: vec![format!("{}; {}", results.machine, results.date), results.versions.clone()],
         unit: format!("{measure}: median, and lowest to highest run; each group has its own scale"),
         series: series.iter().map(|name| (*name).to_owned()).collect(),
         groups: cases.into_iter().map(group).collect(),
-        has_common_scale: false,
     };
     let slug =
         |text: &str| text.to_lowercase().replace(|it: char| !it.is_ascii_alphanumeric(), "-");

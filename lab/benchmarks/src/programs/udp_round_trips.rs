@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
-use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use hdrhistogram::Histogram;
 use rusteron_client::{
@@ -18,22 +17,24 @@ use rusteron_client::{
 };
 use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::program::Failure;
-use rusteron_media_driver::{DriverContext, DriverInvoker, Preset, ThreadingMode};
+use rusteron_media_driver::{DriverContext, DriverInvoker, ThreadingMode};
 use rusteron_test_support::networks::Network;
 use rusteron_test_support::programs::Process;
 
-use super::comparison::{Case, Comparison, percentiles};
-use crate::command_line::choice::{Route, display_in_words};
-use crate::command_line::run_options::{self, RunOptions, distinct};
-use crate::contenders::ping_pong::{self, End, Pace, Plan};
+use super::comparison::{Comparison, cases, percentiles};
+use crate::command_line::choice::{Contender, Route, among};
+use crate::command_line::run_options::RunOptions;
+use crate::contenders::ping_pong::{self, End};
 use crate::measuring::connection::free_endpoints;
-use crate::measuring::message_path::{FRAGMENT_LIMIT, Publish, Receive};
+use crate::measuring::measurement::{FRAGMENT_LIMIT, Plan};
+use crate::measuring::message_path::{Publish, Receive};
 use crate::processes::aeron_c::AeronC;
-use crate::processes::driver_process::{DriverDir, in_network};
-use crate::processes::java::Java;
+use crate::processes::driver_process::{DriverDir, in_network, own_program};
+use crate::processes::environment::Environment;
 
-/// Compares round trips over UDP between two processes: each is one busy thread that runs application, client and media
-/// driver in one loop. The bound is a pair of connected UDP sockets without Aeron.
+/// Compares round trips of 32 bytes over UDP between two processes: each is one busy thread that runs application, client
+/// and media driver in one loop. Those in C and Java are Aeron's. The bound is a pair of connected UDP sockets without
+/// Aeron.
 ///
 /// The next message is sent when the last is back. Each run starts both processes anew. The program in C is compiled on
 /// first use.
@@ -41,27 +42,13 @@ use crate::processes::java::Java;
 #[command(mut_arg("warmup", |arg| arg.default_value("1s")))]
 pub struct RoundTripOptions {
     /// The contenders, separated by commas; ratios are of the first to the others
-    #[arg(long, value_delimiter = ',', num_args = 1, default_value = "rust,c,java,sockets")]
+    #[arg(long, value_delimiter = ',', default_value = "rust,c,java,sockets",
+          value_parser = among("rust,c,java,sockets"))]
     contenders: Vec<Contender>,
 
     /// The networks, separated by commas
-    #[arg(long, value_delimiter = ',', num_args = 1, default_value = "loopback,namespaces")]
+    #[arg(long, value_delimiter = ',', default_value = "loopback,namespaces")]
     networks: Vec<Route>,
-
-    /// The preset of the driver in Rust [default: none]
-    #[arg(long, value_name = "PRESET")]
-    preset: Option<Preset>,
-
-    /// Length of each message in bytes, from 8 to 1376
-    #[arg(long, allow_hyphen_values = true, value_name = "BYTES", default_value = "32",
-          value_parser = RangedU64ValueParser::<usize>::new().range(8..=1376))]
-    message_length: usize,
-
-    /// Length of a term buffer: a power of two from 64k to 1g
-    // The warm-up passes all three terms, whose pages are allocated on first use.
-    #[arg(long, allow_hyphen_values = true, value_name = "BYTES", default_value = "1m",
-          value_parser = run_options::parse_term_length)]
-    term_length: usize,
 
     #[command(flatten)]
     run: RunOptions,
@@ -72,48 +59,21 @@ pub struct RoundTripOptions {
 /// # Errors
 /// [`Failure::Usage`] for options that cannot be used; [`Failure::Run`] for everything else.
 pub fn run(options: &RoundTripOptions) -> Result<(), Failure> {
-    let networks = distinct(&options.networks);
-    let mut comparison = Comparison::start("udp-round-trips", &options.run)?;
-    let namespaces = Route::networks(&networks)?;
-    let interrupt = comparison.interrupt();
-    let mut contenders = distinct(&options.contenders);
-    let java = comparison.java_for(&mut contenders, |contender| *contender == Contender::Java);
-    let c = contenders.contains(&Contender::C).then(|| {
+    let comparison = Comparison::start("udp-round-trips", &options.run, &options.contenders)?;
+    let environment = comparison.environment.clone();
+    let namespaces = Route::networks(&options.networks)?;
+    let c = comparison.contenders.contains(&Contender::C).then(|| {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("c").join("round_trips.c");
         AeronC::compile()?.program("round_trips", &[source], &[])
     });
-    let bench = Bench {
-        namespaces: namespaces.as_ref(),
-        c: c.transpose()?,
-        java: java.as_ref(),
-        options,
-        interrupt: &interrupt,
-    };
-    let case = |network: Route| Case {
-        name: network.name().to_owned(),
-        conditions: network,
-        contenders: contenders.clone(),
-    };
-    let cases: Vec<_> = networks.into_iter().map(case).collect();
-    comparison.compare(&cases, |network, contender| {
+    let bench =
+        Bench { namespaces: namespaces.as_ref(), c: c.transpose()?, environment: &environment };
+    let name = |network: &Route| network.name().to_owned();
+    let cases = cases(options.networks.iter().copied(), name, &comparison.contenders);
+    comparison.compare(&cases, |network, contender, _| {
         bench.measure(contender, *network).map(|round_trips| percentiles(&round_trips))
-    })?;
-    comparison.finish()
+    })
 }
-
-/// The program of both processes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Contender {
-    /// Client and driver in Rust
-    Rust,
-    /// Aeron's C client and driver, compiled from the unpatched tree
-    C,
-    /// Aeron's Java client and driver
-    Java,
-    /// Two connected UDP sockets without Aeron: the bound
-    Sockets,
-}
-display_in_words!(Contender);
 
 /// The part of a process in a round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -130,13 +90,16 @@ const STREAM_ID: i32 = 1001;
 /// Endpoints in namespaces, where all ports are free.
 const PORT: u16 = 20_121;
 
+/// The length of terms. The warm-up passes all three, whose pages are allocated on first use.
+const TERM_LENGTH: usize = 1 << 20;
+
 /// How long the two processes may take to connect, and a message to come back.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// One of the two processes, as a subcommand of the program. C and Java take the same values, after the contender.
 #[derive(Debug, Clone, Args)]
 pub struct Side {
-    /// `rust` or `sockets`.
+    #[arg(value_parser = among("rust,sockets"))]
     contender: Contender,
     role: Role,
     /// The driver's directory.
@@ -153,9 +116,6 @@ pub struct Side {
     warmup: u64,
     /// The time of the measurement, in nanoseconds.
     measure: u64,
-    /// The preset of the driver in Rust.
-    #[arg(long)]
-    preset: Option<Preset>,
 }
 
 impl Side {
@@ -192,8 +152,8 @@ impl Side {
     ) -> Result<(), Failure> {
         let plan = Plan {
             message_length: self.message_length,
+            fragment_limit: FRAGMENT_LIMIT,
             idle: IdleStrategyKind::NoOp,
-            pace: Pace::Closed,
             warmup: Duration::from_nanos(self.warmup),
             measure: Duration::from_nanos(self.measure),
             timeout: DEADLINE,
@@ -201,7 +161,7 @@ impl Side {
         if self.role == Role::Pong {
             return ping_pong::pong(&mut end, &mut plan.idle.new_strategy(), running);
         }
-        let histogram = ping_pong::ping(&mut end, &plan, running, &ShutdownSignal::new())?;
+        let histogram = ping_pong::ping(&mut end, &plan, None, running, &ShutdownSignal::new())?;
         for value in histogram.iter_recorded() {
             println!("latency {} {}", value.value_iterated_to(), value.count_at_value());
         }
@@ -213,10 +173,7 @@ impl Side {
         &self,
         running: &AtomicBool,
     ) -> Result<End<ExclusivePublication, Invokers>, Failure> {
-        let mut context = match self.preset {
-            Some(preset) => DriverContext::with_preset(preset)?,
-            None => DriverContext::new()?,
-        };
+        let mut context = DriverContext::new()?;
         context.set_threading_mode(ThreadingMode::Invoker)?.set_dir(&self.aeron_dir)?;
         let mut driver = DriverInvoker::launch(context)?;
         // Makes the driver known to clients.
@@ -335,83 +292,60 @@ struct Bench<'a> {
     namespaces: Option<&'a [Network; 2]>,
     /// The program in C.
     c: Option<PathBuf>,
-    /// Java, if it is there and wanted.
-    java: Option<&'a Java>,
-    options: &'a RoundTripOptions,
-    interrupt: &'a ShutdownSignal,
+    environment: &'a Environment,
 }
 
 impl Bench<'_> {
     /// Runs once, and returns the latencies.
     fn measure(&self, contender: Contender, network: Route) -> Result<Histogram<u64>, Failure> {
-        let [ping, pong] = match network {
-            Route::Loopback => free_endpoints()?,
+        let endpoints = match network {
+            Route::Loopback => free_endpoints(2)?,
             Route::Namespaces => {
-                Network::PAIR.map(|address| SocketAddr::from((address, PORT)).to_string())
+                Network::PAIR.map(|address| SocketAddr::from((address, PORT)).to_string()).into()
             }
         };
         let namespaces = match (network, self.namespaces) {
             (Route::Namespaces, Some(namespaces)) => namespaces.each_ref().map(Some),
             _ => [None; 2],
         };
+        let interrupt = &self.environment.interrupt;
         let dirs = [0, 1].map(DriverDir::new);
-        let start = |role, dir: &DriverDir, to: &str, from: &str, namespace| {
-            self.start(contender, role, dir, [to, from], namespace)
+        // The pinger has index 0.
+        let start = |role: &str, own: usize| {
+            let warmup = self.environment.warmup(contender);
+            let measure = self.environment.options.measure;
+            let mut command = self.command(contender)?;
+            command.arg(role).arg(dirs[own].path()).args([&endpoints[1 - own], &endpoints[own]]);
+            command.args([TERM_LENGTH, 32].map(|length| length.to_string()));
+            command.args([warmup, measure].map(|time| time.as_nanos().to_string()));
+            let command = in_network(command, namespaces[own]);
+            let timeout = 2 * DEADLINE + warmup + measure;
+            Process::start(format!("{role} of {contender}"), command, timeout)
         };
-        let mut ponger = start("pong", &dirs[1], &ping, &pong, namespaces[1])?;
-        if ponger.line(self.interrupt)?.is_none() {
-            return Err(Failure::Interrupted);
-        }
-        let mut pinger = start("ping", &dirs[0], &pong, &ping, namespaces[0])?;
+        let mut ponger = start("pong", 1)?;
+        ponger.line(interrupt)?;
+        let mut pinger = start("ping", 0)?;
         let (histogram, _) =
-            ping_pong::read_histogram(&mut pinger, self.interrupt).map_err(|failure| {
+            ping_pong::read_histogram(&mut pinger, interrupt).map_err(|failure| {
                 // If the other process has ended, its own words say more.
                 ponger.check().err().unwrap_or(failure)
             })?;
-        pinger.finish(self.interrupt)?;
-        ponger.finish(self.interrupt)?;
+        pinger.finish(interrupt)?;
+        ponger.finish(interrupt)?;
         Ok(histogram)
     }
 
-    fn start(
-        &self,
-        contender: Contender,
-        role: &str,
-        dir: &DriverDir,
-        [to, from]: [&str; 2],
-        namespace: Option<&Network>,
-    ) -> Result<Process, Failure> {
-        let warmup = self.options.run.warmup_with(contender == Contender::Java);
-        let arguments = [
-            role.to_owned(),
-            dir.path().display().to_string(),
-            to.to_owned(),
-            from.to_owned(),
-            self.options.term_length.to_string(),
-            self.options.message_length.to_string(),
-            warmup.as_nanos().to_string(),
-            self.options.run.measure.as_nanos().to_string(),
-        ];
-        let mut command = match (contender, self.java, &self.c) {
-            (Contender::Java, Some(java), _) => {
-                java.command("benchmarks/RoundTrips.java", &[], &[])
+    fn command(&self, contender: Contender) -> Result<Command, Failure> {
+        Ok(match (contender, &self.c) {
+            (Contender::Java, _) => {
+                self.environment.java()?.command("benchmarks/RoundTrips.java", &[], &[])
             }
-            (Contender::C, _, Some(c)) => Command::new(c),
+            (Contender::C, Some(c)) => Command::new(c),
             _ => {
-                let program = std::env::current_exe()
-                    .map_err(|error| Failure::run("the path of this program", error))?;
-                let mut command = Command::new(program);
-                command.arg("side");
-                if let Some(preset) = self.options.preset {
-                    command.args(["--preset", preset.name()]);
-                }
-                command.arg(contender.to_string().to_lowercase());
+                let mut command = Command::new(own_program()?);
+                command.args(["side", &contender.name()]);
                 command
             }
-        };
-        command.args(arguments);
-        let command = in_network(command, namespace);
-        let timeout = 2 * DEADLINE + warmup + self.options.run.measure;
-        Process::start(format!("{role} of {contender}"), command, timeout)
+        })
     }
 }

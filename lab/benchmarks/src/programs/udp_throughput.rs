@@ -2,113 +2,55 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use rusteron_client::{CncFile, IdleStrategyKind};
-use rusteron_core::agent::ShutdownSignal;
+use rusteron_client::IdleStrategyKind;
 use rusteron_core::program::Failure;
 use rusteron_media_driver::Preset;
 use rusteron_test_support::networks::Network;
 
-use super::comparison::{Case, Comparison};
-use crate::command_line::choice::{Route, Threading, display_in_words, idle_strategy, in_words};
-use crate::command_line::run_options::{self, RunOptions, distinct};
+use super::comparison::{Comparison, cases, pairs};
+use crate::command_line::choice::{Contender, Route, among};
+use crate::command_line::run_options::{self, RunOptions};
 use crate::measuring::connection::{Connection, free_endpoints};
-use crate::measuring::measurement::{self, Phase, Plan, Slice};
+use crate::measuring::measurement;
 use crate::measuring::numbered::{
     Lengths, NUMBER_LENGTH, NumberedPublication, NumberedSubscription, Payload,
 };
-use crate::processes::driver_process::{self, DriverProcess, Host, Launch, Launcher, Settings};
-use crate::processes::driver_totals::DriverTotals;
+use crate::processes::driver_process::{DriverProcess, Launch, Launcher, of_preset, threads};
+use crate::processes::environment::Environment;
+use crate::processes::process_usage::Usage;
 use crate::reports::results::Figure;
 
 /// Compares messages a second of media drivers over UDP: the program media_driver with segmentation offload, the same
-/// without it (Aeron's C driver), and Aeron's Java driver.
+/// without it (Aeron's C driver with Aeron's own transport), and Aeron's Java driver.
 ///
 /// An exclusive publication and a subscription of this process pass as many messages as go, on one driver (loopback) or
-/// on two in network namespaces of their own. Every message has its number, and a lost, repeated or changed one is a
-/// failure. Processor time is that of the drivers. Linux only.
+/// on two in network namespaces of their own, which have one thread each. Every message has its number, and a lost,
+/// repeated or changed one is a failure. Processor time is that of the drivers. Linux only.
 #[derive(Debug, Clone, Args)]
 pub struct UdpThroughputOptions {
     /// The drivers, separated by commas; ratios are of the first to the others
-    #[arg(long, value_delimiter = ',', num_args = 1, default_value = "rust,c,java")]
+    #[arg(long, value_delimiter = ',', default_value = "rust,c,java", value_parser = among("rust,c,java"))]
     contenders: Vec<Contender>,
 
     /// The networks, separated by commas
-    #[arg(long, value_delimiter = ',', num_args = 1, default_value = "loopback,namespaces")]
+    #[arg(long, value_delimiter = ',', default_value = "loopback,namespaces")]
     networks: Vec<Route>,
 
-    /// Threading modes of the drivers, separated by commas
-    #[arg(
-        long,
-        value_name = "MODES",
-        value_delimiter = ',',
-        num_args = 1,
-        default_value = "shared"
-    )]
-    threading: Vec<Threading>,
-
     /// Vectors, socket buffers and receiver window of the drivers, separated by commas
-    #[arg(long, value_delimiter = ',', num_args = 1, default_value = "default,throughput")]
+    #[arg(long, value_delimiter = ',', default_value = "default,throughput")]
     buffers: Vec<Buffers>,
 
     /// Lengths of messages in bytes, from 8 to 1376, or mix, separated by commas; mix is random lengths from 32 to
     /// 1344, evenly spread, the same in each run
-    #[arg(
-        long,
-        allow_hyphen_values = true,
-        value_name = "LENGTHS",
-        value_delimiter = ',',
-        num_args = 1,
-        default_value = "32,288,1344,mix"
-    )]
+    #[arg(long, value_name = "LENGTHS", value_delimiter = ',', default_value = "32,288,1344,mix")]
     message_lengths: Vec<MessageLength>,
-
-    /// Idle strategy of publisher and subscriber
-    #[arg(long, value_name = "STRATEGY", default_value = "yield", value_parser = idle_strategy())]
-    idle: IdleStrategyKind,
-
-    /// Idle strategy of the drivers' threads
-    #[arg(long, value_name = "STRATEGY", default_value = "backoff", value_parser = idle_strategy())]
-    driver_idle: IdleStrategyKind,
-
-    /// Length of a term buffer: a power of two from 64k to 1g [default: the drivers', 16m]
-    #[arg(long, allow_hyphen_values = true, value_name = "BYTES",
-          value_parser = run_options::parse_term_length)]
-    term_length: Option<usize>,
-
-    /// The program media_driver [default: the one beside this program]
-    #[arg(long, value_name = "FILE")]
-    media_driver: Option<PathBuf>,
 
     #[command(flatten)]
     run: RunOptions,
-}
-
-impl UdpThroughputOptions {
-    fn cases(&self, contenders: &[Contender]) -> Vec<Case<Conditions, Contender>> {
-        let mut cases = Vec::new();
-        for network in distinct(&self.networks) {
-            for threading in distinct(&self.threading) {
-                for buffers in distinct(&self.buffers) {
-                    cases.extend(distinct(&self.message_lengths).into_iter().map(|length| Case {
-                        name: format!(
-                            "{}, {}, {}, {length}",
-                            network.name(),
-                            threading.name(),
-                            in_words(&buffers).to_lowercase()
-                        ),
-                        conditions: Conditions { network, threading, buffers, length },
-                        contenders: contenders.to_vec(),
-                    }));
-                }
-            }
-        }
-        cases
-    }
 }
 
 /// Runs the benchmark.
@@ -118,28 +60,19 @@ impl UdpThroughputOptions {
 /// for everything else.
 pub fn run(options: &UdpThroughputOptions) -> Result<(), Failure> {
     run_options::check_linux()?;
-    let media_driver = driver_process::media_driver(options.media_driver.as_deref())?;
-    let mut comparison = Comparison::start("udp-throughput", &options.run)?;
+    let comparison = Comparison::start("udp-throughput", &options.run, &options.contenders)?;
+    let environment = comparison.environment.clone();
     let namespaces = Route::networks(&options.networks)?;
-    let interrupt = comparison.interrupt();
-    let mut contenders = distinct(&options.contenders);
-    let java = comparison.java_for(&mut contenders, |contender| *contender == Contender::Java);
-    let bench = Bench {
-        launcher: Launcher {
-            media_driver: &media_driver,
-            aeronmd: None,
-            java: java.as_ref(),
-            term_length: options.term_length,
-        },
-        namespaces: namespaces.as_ref(),
-        options,
-        interrupt: &interrupt,
-    };
-    let mut numbers = 0..;
-    comparison.compare(&options.cases(&contenders), |conditions, contender| {
-        bench.measure(contender, conditions, &mut numbers)
-    })?;
-    comparison.finish()
+    let launcher = Launcher::new(None, &environment)?;
+    let bench = Bench { launcher, namespaces: namespaces.as_ref(), environment: &environment };
+    let drivers = pairs(&options.networks, &options.buffers);
+    let conditions = pairs(&drivers, &options.message_lengths)
+        .into_iter()
+        .map(|((network, buffers), length)| Conditions { network, buffers, length });
+    let cases = cases(conditions, Conditions::name, &comparison.contenders);
+    comparison.compare(&cases, |conditions, contender, number| {
+        bench.measure(contender, conditions, number)
+    })
 }
 
 const STREAM_ID: i32 = 6001;
@@ -147,26 +80,11 @@ const STREAM_ID: i32 = 6001;
 /// The receiver's port in its namespace, where no other program is.
 const PORT: u16 = 20121;
 
-/// How many fragments a poll receives at the most, as in Aeron's samples.
-const FRAGMENT_LIMIT: usize = 10;
-
 /// The shortest and the longest message of the mix.
 const MIX: (usize, usize) = (32, 1344);
 
 /// The longest message that is one fragment.
 const MAX_MESSAGE_LENGTH: usize = 1376;
-
-/// A media driver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Contender {
-    /// The program media_driver, with segmentation offload
-    Rust,
-    /// The same program without it: Aeron's C driver with Aeron's own transport
-    C,
-    /// Aeron's Java driver
-    Java,
-}
-display_in_words!(Contender);
 
 /// Vectors, socket buffers and receiver window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -225,12 +143,20 @@ impl FromStr for MessageLength {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Conditions {
     network: Route,
-    /// The threads of each driver.
-    threading: Threading,
     /// The buffers of each driver.
     buffers: Buffers,
     /// The messages.
     length: MessageLength,
+}
+
+impl Conditions {
+    fn name(&self) -> String {
+        let buffers = match self.buffers {
+            Buffers::Default => "default",
+            Buffers::Throughput => "throughput",
+        };
+        format!("{}, shared, {buffers}, {}", self.network.name(), self.length)
+    }
 }
 
 /// Makes runs.
@@ -240,15 +166,7 @@ struct Bench<'a> {
     launcher: Launcher<'a>,
     /// The network of [`Route::Namespaces`].
     namespaces: Option<&'a [Network; 2]>,
-    options: &'a UdpThroughputOptions,
-    interrupt: &'a ShutdownSignal,
-}
-
-/// The counts at a point in time.
-struct Sample {
-    at: Instant,
-    payload: u64,
-    totals: DriverTotals,
+    environment: &'a Environment,
 }
 
 impl Bench<'_> {
@@ -257,35 +175,34 @@ impl Bench<'_> {
         &self,
         contender: Contender,
         conditions: &Conditions,
-        numbers: &mut impl Iterator<Item = u32>,
+        number: u32,
     ) -> Result<Vec<Figure>, Failure> {
-        let mut settings = vec![Settings::Threads(conditions.threading, self.options.driver_idle)];
+        let mut properties = threads("shared/backoff");
         if conditions.buffers == Buffers::Throughput {
-            settings.push(Settings::Preset(Preset::Throughput));
+            properties.extend(of_preset(Preset::Throughput));
         }
         // One driver for each end; `None` is this process's own network.
         let namespaces = match (conditions.network, self.namespaces) {
             (Route::Namespaces, Some(namespaces)) => namespaces.iter().map(Some).collect(),
             _ => vec![None],
         };
-        let start = |namespace| {
-            let launch = Launch {
-                host: if contender == Contender::Java { Host::Java } else { Host::Rust },
-                settings: &settings,
+        let start = |(namespace, index)| {
+            self.launcher.start(&Launch {
+                host: if contender == Contender::Java { contender } else { Contender::Rust },
+                properties: &properties,
                 segmentation_offload: contender == Contender::Rust,
                 namespace,
-                number: numbers.next().unwrap_or(u32::MAX),
-            };
-            self.launcher.start(&launch, self.interrupt)
+                number: 2 * number + index,
+            })
         };
-        let mut drivers = namespaces.into_iter().map(start).collect::<Result<Vec<_>, _>>()?;
-        let warmup = self.options.run.warmup_with(contender == Contender::Java);
-        let measured = self.measure_stream(&drivers, conditions, warmup);
+        let mut drivers =
+            namespaces.into_iter().zip(0..).map(start).collect::<Result<Vec<_>, _>>()?;
+        let measured = self.measure_stream(contender, &drivers, conditions);
         // If one has ended, its own words say more.
         drivers.iter_mut().try_for_each(DriverProcess::check)?;
         let figures = measured?;
         for driver in drivers {
-            driver.end(self.interrupt)?;
+            driver.end(&self.environment.interrupt)?;
         }
         Ok(figures)
     }
@@ -293,81 +210,52 @@ impl Bench<'_> {
     /// A stream from the first driver to the last, which may be the same.
     fn measure_stream(
         &self,
+        contender: Contender,
         drivers: &[DriverProcess],
         conditions: &Conditions,
-        warmup: Duration,
     ) -> Result<Vec<Figure>, Failure> {
+        let interrupt = &self.environment.interrupt;
         let connections = drivers.iter().map(|driver| Connection::to_driver(driver.aeron_dir()));
         let connections = connections.collect::<Result<Vec<_>, _>>()?;
         let (Some(sender), Some(receiver)) = (connections.first(), connections.last()) else {
             return Err(Failure::Run("there is no driver".to_owned()));
         };
-        let counts = drivers.iter().map(|driver| CncFile::open(driver.aeron_dir(), Duration::ZERO));
-        let counts = counts.collect::<Result<Vec<_>, _>>()?;
-        let totals = || DriverTotals::read(drivers.iter().zip(&counts));
-
-        let interrupt = self.interrupt;
-        let mut stream =
-            sender.open_to(receiver, &channel(conditions.network)?, STREAM_ID, interrupt)?;
+        let channel = channel(conditions.network)?;
+        let mut stream = sender.open(receiver, &channel, STREAM_ID, interrupt)?;
         let lengths = conditions.length.lengths();
         let payload = Payload::default();
         let mut publication = NumberedPublication::new(&mut stream.publication, &lengths);
         let mut subscription =
             NumberedSubscription::new(&mut stream.subscription, &lengths, &payload);
+        // Payload in GB, and the drivers' processor time.
+        let mut samples = Vec::new();
         let sample = || {
-            let totals = totals()?;
-            Ok::<_, Failure>(Sample { at: Instant::now(), payload: payload.bytes(), totals })
-        };
-        let plan = Plan {
-            // Messages are counted, and not their bytes.
-            message_length: 1,
-            fragment_limit: FRAGMENT_LIMIT,
-            idle: self.options.idle,
-            interval: RunOptions::SLICE,
-            warmup,
-            measured: self.options.run.measure,
-            timeout: sender.timeout(),
-        };
-        let mut first = sample()?;
-        let mut last = None;
-        let mut measured = Duration::ZERO;
-        let observe = |phase, slice: &Slice| {
-            match phase {
-                Phase::WarmUp => first = sample()?,
-                Phase::Measured => {
-                    measured += slice.elapsed;
-                    // Samples take time: only at the end.
-                    if measured + RunOptions::SLICE / 2 >= plan.measured {
-                        last = Some(sample()?);
-                    }
-                }
+            let mut cpu = Duration::ZERO;
+            for driver in drivers {
+                cpu += Usage::of(driver.pid())?.cpu;
             }
+            samples.push((payload.bytes() as f64 / 1e9, cpu));
             Ok(())
         };
-        let measurement =
-            measurement::measure(&mut publication, &mut subscription, &plan, interrupt, observe)
+        let (idle, timeout) = (IdleStrategyKind::Yielding, sender.timeout());
+        // Messages are counted, and not their bytes.
+        let plan = self.environment.plan(contender, 1, idle, timeout);
+        let rate =
+            measurement::measure(&mut publication, &mut subscription, &plan, interrupt, sample)
                 .map_err(|failure| receiver.explain(sender.explain(failure)))?;
         subscription.check(&publication)?;
-        let last = last.map_or_else(sample, Ok)?;
-        let gigabytes = (last.payload - first.payload) as f64 / 1e9;
-        let totals = last.totals - first.totals;
-        Ok(vec![
-            ("msgs/s", measurement::median_rate(&measurement.slices)),
-            ("MB/s", gigabytes * 1e3 / last.at.duration_since(first.at).as_secs_f64()),
-            ("CPU s/GB", totals.cpu.as_secs_f64() / gigabytes.max(f64::MIN_POSITIVE)),
-            ("NAKs", totals.naks as f64),
-            ("gaps B", totals.gap_bytes as f64),
-            ("overruns", totals.overruns as f64),
-        ])
+        let [(gigabytes, cpu), (last_gigabytes, last_cpu)] = samples[..] else {
+            return Err(Failure::Interrupted);
+        };
+        let gigabytes = (last_gigabytes - gigabytes).max(f64::MIN_POSITIVE);
+        let cpu = last_cpu.saturating_sub(cpu).as_secs_f64();
+        Ok(vec![("msgs/s", rate), ("CPU s/GB", cpu / gigabytes)])
     }
 }
 
 fn channel(network: Route) -> Result<String, Failure> {
     let endpoint = match network {
-        Route::Loopback => {
-            let [endpoint] = free_endpoints()?;
-            endpoint
-        }
+        Route::Loopback => free_endpoints(1)?.concat(),
         Route::Namespaces => SocketAddr::from((Network::PAIR[1], PORT)).to_string(),
     };
     Ok(format!("aeron:udp?endpoint={endpoint}"))

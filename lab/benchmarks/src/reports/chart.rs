@@ -1,10 +1,6 @@
 //! Charts, as SVG.
 
 use std::fmt::Write;
-use std::fs;
-use std::path::Path;
-
-use rusteron_core::program::Failure;
 
 const WIDTH: f64 = 1100.0;
 const HEIGHT: f64 = 460.0;
@@ -13,15 +9,6 @@ const PLOT: [f64; 4] = [70.0, 120.0, 1080.0, 420.0];
 /// Colours that can be told apart without seeing red or green (Okabe and Ito).
 const COLOURS: [&str; 7] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#5a5a5a"];
-
-/// The lines above a chart.
-#[derive(Debug, Clone)]
-pub struct Heading {
-    /// The subject of the chart.
-    pub title: String,
-    /// Machine, versions and settings, which a reader of the chart needs.
-    pub notes: Vec<String>,
-}
 
 /// A bar with a whisker.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,31 +21,23 @@ pub struct Bar {
     pub highest: f64,
 }
 
-/// Bars in groups, with their spread as whiskers.
+/// Bars in groups, with their spread as whiskers. Each group has its own scale, and the number above a bar tells its
+/// height.
 #[derive(Debug, Clone)]
 pub struct BarChart {
-    /// Title and notes.
-    pub heading: Heading,
+    /// The subject of the chart.
+    pub title: String,
+    /// Machine, versions and settings, which a reader of the chart needs.
+    pub notes: Vec<String>,
     /// The unit of the bars' heights.
     pub unit: String,
     /// The names of the bars in each group, which share a colour across the groups.
     pub series: Vec<String>,
     /// The names of the groups, each with an optional bar for each of the series.
     pub groups: Vec<(String, Vec<Option<Bar>>)>,
-    /// `true` if the groups can be compared with each other. If not, each group has its own scale, and the number
-    /// above a bar tells its height.
-    pub has_common_scale: bool,
 }
 
 impl BarChart {
-    /// Writes the chart.
-    ///
-    /// # Errors
-    /// [`Failure::Run`] if the file cannot be written.
-    pub fn write(&self, path: &Path) -> Result<(), Failure> {
-        fs::write(path, self.to_svg()).map_err(|error| Failure::run(path.display(), error))
-    }
-
     /// The chart as a text of SVG.
     pub fn to_svg(&self) -> String {
         let [left, top, right, bottom] = PLOT;
@@ -67,10 +46,8 @@ impl BarChart {
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
              font-size=\"13\">\n<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n"
         );
-        svg.text([16.0, 28.0], "font-size=\"20\"", &self.heading.title);
-        for (note, y) in
-            self.heading.notes.iter().zip((0..).map(|line| 48.0 + 17.0 * f64::from(line)))
-        {
+        svg.text([16.0, 28.0], "font-size=\"20\"", &self.title);
+        for (note, y) in self.notes.iter().zip((0..).map(|line| 48.0 + 17.0 * f64::from(line))) {
             svg.text([16.0, y], "fill=\"#555\"", note);
         }
         let mut x = left;
@@ -79,25 +56,12 @@ impl BarChart {
             svg.text([x + 17.0, top - 17.0], "", name);
             x += 34.0 + 7.5 * name.chars().count() as f64;
         }
-        let highest = |groups: &[(String, Vec<Option<Bar>>)]| {
-            let bars = groups.iter().flat_map(|(_, bars)| bars).flatten();
-            bars.map(|bar| bar.highest.max(bar.median)).fold(f64::MIN_POSITIVE, f64::max)
-        };
-        let common = highest(&self.groups);
         svg.text([16.0, bottom + 34.0], "fill=\"#555\"", &self.unit);
         svg.line([left, bottom, right, bottom], "#333");
-        if self.has_common_scale {
-            for fraction in [0.5, 1.0] {
-                let y = bottom - fraction * (bottom - top);
-                svg.line([left, y, right, y], "#ddd");
-                svg.text([8.0, y + 4.0], "fill=\"#555\"", &short(common * fraction));
-            }
-        }
         let width = (right - left) / self.groups.len().max(1) as f64;
-        for (index, group) in self.groups.iter().enumerate() {
-            let scale =
-                if self.has_common_scale { common } else { highest(std::slice::from_ref(group)) };
-            let (name, bars) = group;
+        for (index, (name, bars)) in self.groups.iter().enumerate() {
+            let highest = bars.iter().flatten().map(|bar| bar.highest.max(bar.median));
+            let scale = highest.fold(f64::MIN_POSITIVE, f64::max);
             let start = left + width * index as f64;
             let step = 0.8 * width / self.series.len().max(1) as f64;
             for (number, bar) in bars.iter().enumerate() {
@@ -165,32 +129,21 @@ mod tests {
     #[test]
     fn chart_has_titles_names_and_heights() {
         let bar = |median| Some(Bar { lowest: median / 2.0, median, highest: median * 1.5 });
-        for has_common_scale in [true, false] {
-            let chart = BarChart {
-                heading: Heading { title: "A & <B>".to_owned(), notes: vec!["a CPU".to_owned()] },
-                unit: "messages per second".to_owned(),
-                series: vec!["Rust".to_owned(), "C".to_owned()],
-                groups: vec![
-                    ("32 B".to_owned(), vec![bar(2e8), bar(1e8)]),
-                    ("64 B".to_owned(), vec![bar(1.5e5), None]),
-                ],
-                has_common_scale,
-            };
-            let svg = chart.to_svg();
-            for text in ["A &amp; &lt;B&gt;", "a CPU", "Rust", "C", "32 B", "64 B", "200M", "150k"]
-            {
-                assert!(svg.contains(&format!(">{text}</text>")), "{text} not in {svg}");
-            }
-            assert_eq!(svg.contains(">300M</text>"), has_common_scale, "{svg}");
+        let svg = BarChart {
+            title: "A & <B>".to_owned(),
+            notes: vec!["a CPU".to_owned()],
+            unit: "messages per second".to_owned(),
+            series: vec!["Rust".to_owned(), "C".to_owned()],
+            groups: vec![
+                ("32 B".to_owned(), vec![bar(2e8), bar(0.25)]),
+                ("64 B".to_owned(), vec![bar(1.5e5), None]),
+            ],
         }
-    }
-
-    #[test]
-    fn numbers_are_short() {
-        for (value, text) in
-            [(0.25, "0.25"), (300.0, "300"), (25e3, "25k"), (1.9e8, "190M"), (1e6, "1M")]
-        {
-            assert_eq!(short(value), text);
+        .to_svg();
+        for text in ["A &amp; &lt;B&gt;", "a CPU", "Rust", "C", "32 B", "200M", "150k", "0.25"] {
+            assert!(svg.contains(&format!(">{text}</text>")), "{text} not in {svg}");
         }
+        // The highest bar of each group is as high as that of the other.
+        assert_eq!(svg.matches(" y=\"220.0\" ").count(), 2, "{svg}");
     }
 }

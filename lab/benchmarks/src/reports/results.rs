@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::measuring::measurement::median;
+use crate::reports::host;
 
 /// One measured value with its name and unit, such as `("msgs/s", 1e6)`.
 pub type Figure = (&'static str, f64);
@@ -77,6 +78,18 @@ impl Values {
 }
 
 impl Results {
+    /// Results without rows, of this machine and today.
+    pub fn of_this_machine(benchmark: &str, command: &str) -> Self {
+        Self {
+            benchmark: benchmark.to_owned(),
+            command: command.to_owned(),
+            date: host::today(),
+            machine: host::machine(),
+            versions: host::versions_in_words(),
+            rows: Vec::new(),
+        }
+    }
+
     /// The row of a contender in a case.
     pub fn row(&self, case: &str, contender: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.case == case && row.contender == contender)

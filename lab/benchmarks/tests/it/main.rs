@@ -5,7 +5,7 @@ mod comparisons;
 
 use std::process::Command;
 
-use rusteron_benchmarks::reports::results::{Results, Row};
+use rusteron_benchmarks::reports::results::Results;
 use rusteron_test_support::{Finished, run};
 
 /// The program with some arguments.
@@ -13,10 +13,11 @@ pub(crate) fn benchmark(arguments: &[&str]) -> Command {
     rusteron_test_support::command(env!("CARGO_BIN_EXE_benchmark"), arguments)
 }
 
-/// The arguments of a short run of so many rounds, which leaves processor time to the tests beside it.
-pub(crate) fn short<'a>(rounds: &'a str, measured: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
-    let times = [measured, "--warmup=50ms", "--java-warmup=100ms", "--runs", rounds];
-    [arguments, &times].concat()
+/// The program for a short round, which leaves processor time to the tests beside it. Its arguments are words.
+pub(crate) fn short(arguments: &str, measure: &str) -> Command {
+    let mut command = benchmark(&arguments.split(' ').collect::<Vec<_>>());
+    command.args(["--warmup=50ms", "--java-warmup=100ms", "--measure", measure]);
+    command
 }
 
 /// Runs a benchmark to its end, which must be a good one.
@@ -37,11 +38,4 @@ pub(crate) fn measure(mut command: Command) -> (Finished, Results) {
 /// The rows as `case: contender`.
 pub(crate) fn names(results: &Results) -> Vec<String> {
     results.rows.iter().map(|row| format!("{}: {}", row.case, row.contender)).collect()
-}
-
-/// The highest value of a measure, over the runs.
-#[track_caller]
-pub(crate) fn highest(row: &Row, measure: &str) -> f64 {
-    let values = row.measures.get(measure).and_then(|values| values.summary());
-    values.unwrap_or_else(|| panic!("no {measure} in {row:#?}"))[2]
 }

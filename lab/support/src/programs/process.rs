@@ -90,13 +90,13 @@ impl Process {
         self.lines.recv_timeout(LAST_WORDS).ok()
     }
 
-    /// Waits for the next line of the program's output; `None` when the interrupt is signalled.
-    /// Fails if the program has ended, or is silent for too long.
-    pub fn line(&mut self, interrupt: &ShutdownSignal) -> Result<Option<String>, Failure> {
+    /// Waits for the next line of the program's output. Fails if the program has ended, or is silent
+    /// for too long, and with [`Failure::Interrupted`] when the interrupt is signalled.
+    pub fn line(&mut self, interrupt: &ShutdownSignal) -> Result<String, Failure> {
         let start = Instant::now();
         while !interrupt.is_signalled() {
             match self.lines.recv_timeout(TICK) {
-                Ok(line) => return Ok(Some(line)),
+                Ok(line) => return Ok(line),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.failure("it has ended")),
                 Err(RecvTimeoutError::Timeout) if start.elapsed() >= self.timeout => {
                     return Err(self.failure("it is silent"));
@@ -104,7 +104,7 @@ impl Process {
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
-        Ok(None)
+        Err(Failure::Interrupted)
     }
 
     /// The program's end, if it has come.
