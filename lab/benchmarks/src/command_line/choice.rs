@@ -38,25 +38,25 @@ pub enum Contender {
 }
 
 impl Contender {
-    /// The value of options.
-    pub fn name(self) -> String {
-        let value = self.to_possible_value();
-        value.map(|value| value.get_name().to_owned()).unwrap_or_default()
-    }
-
     /// Returns whether it is left out without Java.
     pub fn is_java(self) -> bool {
-        self.name().starts_with("java")
+        option_name(&self).starts_with("java")
     }
 }
 
 /// In words: `c-functions` is `C functions`.
 impl fmt::Display for Contender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut words = self.name().replace('-', " ");
+        let mut words = option_name(self).replace('-', " ");
         words[..1].make_ascii_uppercase();
         f.pad(&words)
     }
+}
+
+/// The name of a value in options.
+pub fn option_name(value: &impl ValueEnum) -> String {
+    let value = value.to_possible_value();
+    value.map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 /// The parser of options that take some of the contenders, whose names are separated by commas.
@@ -80,13 +80,9 @@ pub enum Transport {
     Udp,
 }
 
-impl Transport {
-    /// The name in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ipc => "IPC",
-            Self::Udp => "UDP",
-        }
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&option_name(self).to_uppercase())
     }
 }
 
@@ -100,14 +96,6 @@ pub enum Route {
 }
 
 impl Route {
-    /// The name, as the option calls it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Loopback => "loopback",
-            Self::Namespaces => "namespaces",
-        }
-    }
-
     /// Makes the two networks if one of the routes needs them.
     ///
     /// # Errors
@@ -120,7 +108,7 @@ impl Route {
             let reason = format!(
                 "needs root and the program ip (iproute2); `--networks loopback` needs neither: {error}"
             );
-            Failure::usage("--networks <NETWORKS>", Self::Namespaces.name(), reason)
+            Failure::usage("--networks <NETWORKS>", "namespaces", reason)
         })
     }
 }

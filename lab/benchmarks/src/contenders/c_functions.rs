@@ -15,51 +15,31 @@ use crate::measuring::message_path::{Poll, Publish, Receive};
 #[derive(Debug)]
 pub struct CPublication(pub ExclusivePublication);
 
-impl Publish for CPublication {
-    #[inline(always)]
-    fn offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
-        // SAFETY: the publication is live and `&mut self` is its only user; the message is readable
-        // for its whole length, and without a supplier C calls nothing back.
-        let returned = unsafe {
-            sys::aeron_exclusive_publication_offer(
-                self.0.as_ptr(),
-                message.as_ptr(),
-                message.len(),
-                None,
-                ptr::null_mut(),
-            )
-        };
-        if returned >= 0 {
-            return Ok(());
-        }
-        Err(offer_error(returned, message.len(), || self.0.constants().max_message_length))
-    }
-}
-
 /// A publication of several threads, whose messages go through `aeron_publication_offer`.
 #[derive(Debug, Clone, Copy)]
 pub struct CConcurrentPublication<'a>(pub &'a Publication);
 
-impl Publish for CConcurrentPublication<'_> {
-    #[inline(always)]
-    fn offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
-        // SAFETY: the publication is live and made for concurrent use; the message is readable for
-        // its whole length, and without a supplier C calls nothing back.
-        let returned = unsafe {
-            sys::aeron_publication_offer(
-                self.0.as_ptr(),
-                message.as_ptr(),
-                message.len(),
-                None,
-                ptr::null_mut(),
-            )
-        };
-        if returned >= 0 {
-            return Ok(());
+macro_rules! publish_with {
+    ($offer:ident for $publication:ty) => {
+        impl Publish for $publication {
+            #[inline(always)]
+            fn offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
+                let (data, length, none) = (message.as_ptr(), message.len(), ptr::null_mut());
+                let publication = self.0.as_ptr();
+                // SAFETY: the publication is live, and is made for concurrent use or `&mut self` is its only user; the
+                // message is readable for its whole length, and without a supplier C calls nothing back.
+                let returned = unsafe { sys::$offer(publication, data, length, None, none) };
+                if returned >= 0 {
+                    return Ok(());
+                }
+                Err(offer_error(returned, length, || self.0.constants().max_message_length))
+            }
         }
-        Err(offer_error(returned, message.len(), || self.0.constants().max_message_length))
-    }
+    };
 }
+
+publish_with!(aeron_exclusive_publication_offer for CPublication);
+publish_with!(aeron_publication_offer for CConcurrentPublication<'_>);
 
 /// C does not say why a publication or subscription is closed.
 pub(crate) const CLOSED: CloseCause = CloseCause::Fatal { code: sys::AERON_PUBLICATION_CLOSED };

@@ -38,22 +38,18 @@ pub fn ends(
     stream_id: i32,
     interrupt: &ShutdownSignal,
 ) -> Result<(RustEnd, RustEnd), Failure> {
-    let channels = channels(transport)?;
-    let aeron = connection.aeron();
-    let end = |(to, to_id): (&str, i32), (from, from_id): (&str, i32)| {
-        Ok::<_, Failure>(End {
-            publication: aeron.add_exclusive_publication(to, to_id)?,
-            subscription: aeron.add_subscription(from, from_id)?,
-        })
+    let connect = |channel: &String, stream_id| {
+        let publication = connection.aeron().add_exclusive_publication(channel, stream_id)?;
+        let subscription = connection.subscribe(&publication, connection, channel, interrupt)?;
+        Ok::<_, Failure>((publication, subscription))
     };
-    let (ping, pong) = ((&*channels[0], stream_id), (&*channels[1], stream_id + 1));
-    let (near, far) = (end(ping, pong)?, end(pong, ping)?);
-    connection.await_connected(&channels[0], stream_id, interrupt, || {
-        [&near, &far]
-            .iter()
-            .all(|end| end.publication.is_connected() && end.subscription.is_connected())
-    })?;
-    Ok((near, far))
+    let channels = channels(transport)?;
+    let (pings, far) = connect(&channels[0], stream_id)?;
+    let (pongs, near) = connect(&channels[1], stream_id + 1)?;
+    Ok((
+        End { publication: pings, subscription: near },
+        End { publication: pongs, subscription: far },
+    ))
 }
 
 /// Runs once over IPC, on a stream and the next stream, and returns the latencies.

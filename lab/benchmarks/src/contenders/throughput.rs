@@ -10,13 +10,13 @@ use crate::command_line::run_options::SLICE;
 use crate::contenders::batches::{self, Batches};
 use crate::contenders::c_functions::{CConcurrentPublication, CPublication, CSubscription};
 use crate::contenders::c_loops;
-use crate::measuring::connection::{Connection, Stream};
+use crate::measuring::connection::Connection;
 use crate::measuring::measurement::{self, Plan, median};
 use crate::measuring::message_path::{Fragments, Publish};
 use crate::measuring::publisher;
 use crate::measuring::run::Run;
 use crate::measuring::subscriber;
-use crate::processes::driver_process::DriverDir;
+use crate::processes::archive_process::temporary_dir;
 use crate::processes::environment::Environment;
 use crate::processes::java;
 
@@ -63,20 +63,23 @@ impl Bench<'_> {
         stream_id: i32,
     ) -> Result<f64, Failure> {
         let (connection, interrupt) = (self.connection, &self.environment.interrupt);
+        let aeron = connection.aeron();
         match (contender, publishers) {
-            (Contender::JavaSample, _) => self.measure_java_sample(plan, stream_id),
+            (Contender::JavaSample, _) => self.measure_java_sample(plan),
             (Contender::Java, _) => self.measure_java(publishers, plan, channel, stream_id),
             (_, Publishers::Exclusive) => {
-                let Stream { publication, subscription } =
-                    connection.open(connection, channel, stream_id, interrupt)?;
+                let publication = aeron.add_exclusive_publication(channel, stream_id)?;
+                let subscription =
+                    connection.subscribe(&publication, connection, channel, interrupt)?;
                 let longest = publication.constants().max_payload_length;
                 let message = plan.message();
                 let publishers = vec![exclusive(contender, publication, &message, plan)];
                 self.run(contender, publishers, subscription, longest, plan)
             }
             (_, Publishers::Concurrent(count)) => {
-                let Stream { publication, subscription } =
-                    connection.open_concurrent(channel, stream_id, interrupt)?;
+                let publication = aeron.add_publication(channel, stream_id)?;
+                let subscription =
+                    connection.subscribe(&publication, connection, channel, interrupt)?;
                 let longest = publication.constants().max_payload_length;
                 let message = plan.message();
                 let publisher = |_| concurrent(contender, &publication, &message, plan);
@@ -143,11 +146,10 @@ impl Bench<'_> {
     }
 
     /// A run of Aeron's sample, which prints a rate each second until it is stopped.
-    fn measure_java_sample(&self, plan: &Plan, stream_id: i32) -> Result<f64, Failure> {
-        // Streams are numbered through.
-        let dir = DriverDir::new(stream_id.unsigned_abs());
+    fn measure_java_sample(&self, plan: &Plan) -> Result<f64, Failure> {
+        let dir = temporary_dir(None)?;
         let options = [
-            format!("-Daeron.dir={}", dir.path().display()),
+            format!("-Daeron.dir={}", dir.path().join("driver").display()),
             format!("-Daeron.sample.messageLength={}", plan.message_length),
             format!("-Daeron.sample.frameCountLimit={}", plan.fragment_limit),
             // Digits and commas.

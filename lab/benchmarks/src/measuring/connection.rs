@@ -6,9 +6,7 @@ use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use rusteron_client::{
-    Aeron, Context, Error, ExclusivePublication, Publication, Publisher, Subscription,
-};
+use rusteron_client::{Aeron, Context, Error, PublicationHandle, Subscription};
 use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::program::Failure;
 use rusteron_core::scan;
@@ -27,15 +25,6 @@ pub struct Connection {
     driver: Option<MediaDriver>,
     /// Errors that the client's own thread has met.
     background: Receiver<Error>,
-}
-
-/// A publication and the subscription that receives from it, and from it alone.
-#[derive(Debug)]
-pub struct Stream<P = ExclusivePublication> {
-    /// The publisher's end.
-    pub publication: P,
-    /// The subscriber's end.
-    pub subscription: Subscription,
 }
 
 impl Connection {
@@ -74,91 +63,39 @@ impl Connection {
         self.aeron.context().driver_timeout().saturating_add(DEADLINE)
     }
 
-    /// Adds a publication and, on the driver of `receiver`, a subscription. Waits until they are connected with each other
-    /// or the interrupt is requested.
+    /// Adds a subscription to a publication of this connection, on the driver of `receiver`. Waits until they are connected
+    /// with each other.
     ///
     /// # Errors
-    /// [`Failure::Run`] if the driver refuses the channel, or in case of a timeout.
-    pub fn open(
+    /// [`Failure::Run`] if the driver refuses the channel, or in case of a timeout; [`Failure::Interrupted`].
+    pub fn subscribe(
         &self,
-        receiver: &Self,
-        channel: &str,
-        stream_id: i32,
-        interrupt: &ShutdownSignal,
-    ) -> Result<Stream, Failure> {
-        let publication = self
-            .aeron
-            .add_exclusive_publication(channel, stream_id)
-            .map_err(|error| cannot_add("publication", channel, stream_id, error))?;
-        self.subscribe(publication, receiver, channel, interrupt)
-    }
-
-    /// The same with a publication that several threads can publish on.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_concurrent(
-        &self,
-        channel: &str,
-        stream_id: i32,
-        interrupt: &ShutdownSignal,
-    ) -> Result<Stream<Publication>, Failure> {
-        let publication = self
-            .aeron
-            .add_publication(channel, stream_id)
-            .map_err(|error| cannot_add("publication", channel, stream_id, error))?;
-        self.subscribe(publication, self, channel, interrupt)
-    }
-
-    /// Adds a subscription to one publication. On a driver that others use, too, there may be more publishers. Theirs do
-    /// not count.
-    fn subscribe<P: Publisher>(
-        &self,
-        publication: P,
+        publication: &PublicationHandle,
         receiver: &Self,
         channel: &str,
         interrupt: &ShutdownSignal,
-    ) -> Result<Stream<P>, Failure> {
-        let (session_id, stream_id) =
-            (publication.handle().session_id(), publication.handle().stream_id());
+    ) -> Result<Subscription, Failure> {
+        let (session_id, stream_id) = (publication.session_id(), publication.stream_id());
+        // On a driver that others use, too, there may be more publishers. Theirs do not count.
         let separator = if channel.contains('?') { '|' } else { '?' };
         let own = format!("{channel}{separator}session-id={session_id}");
-        let subscription = receiver
-            .aeron
-            .add_subscription(&own, stream_id)
-            .map_err(|error| cannot_add("subscription", channel, stream_id, error))?;
-        self.await_connected(channel, stream_id, interrupt, || {
-            publication.handle().is_connected() && subscription.is_connected()
-        })?;
-        Ok(Stream { publication, subscription })
-    }
-
-    /// Waits until a stream is connected or the interrupt is requested.
-    ///
-    /// # Errors
-    /// [`Failure::Run`] if the client is closed meanwhile, or in case of a timeout.
-    pub fn await_connected(
-        &self,
-        channel: &str,
-        stream_id: i32,
-        interrupt: &ShutdownSignal,
-        is_connected: impl Fn() -> bool,
-    ) -> Result<(), Failure> {
-        const PAUSE: Duration = Duration::from_millis(1);
+        let subscription = receiver.aeron.add_subscription(&own, stream_id)?;
         let deadline = Instant::now() + self.timeout();
-        while !is_connected() && !interrupt.wait_timeout(PAUSE) {
+        while !(publication.is_connected() && subscription.is_connected()) {
             if self.aeron.is_closed() {
                 return Err(Failure::Run("the client was closed".to_owned()));
             }
             if Instant::now() >= deadline {
+                let timeout = scan::format_duration(self.timeout());
                 return Err(Failure::Run(format!(
-                    "publisher and subscriber on {channel} stream {stream_id} are not connected \
-                     after {}",
-                    scan::format_duration(self.timeout()),
+                    "publisher and subscriber on {channel} stream {stream_id} are not connected after {timeout}"
                 )));
             }
+            if interrupt.wait_timeout(Duration::from_millis(1)) {
+                return Err(Failure::Interrupted);
+            }
         }
-        Ok(())
+        Ok(subscription)
     }
 
     /// Adds to a failure the error that the client has reported meanwhile: that is its cause.
@@ -177,10 +114,6 @@ impl Connection {
             programs::warn(error);
         }
     }
-}
-
-fn cannot_add(what: &str, channel: &str, stream_id: i32, error: Error) -> Failure {
-    Failure::run(format_args!("cannot add the {what} on {channel} stream {stream_id}"), error)
 }
 
 fn connect(dir: &Path) -> Result<(Aeron, Receiver<Error>), Failure> {

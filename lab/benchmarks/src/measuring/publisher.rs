@@ -75,8 +75,6 @@ impl Refusals {
 
 #[cfg(test)]
 mod tests {
-    use rusteron_client::CloseCause;
-
     use super::*;
 
     /// Answers each offer with the result of a function of the offer's number.
@@ -117,15 +115,6 @@ mod tests {
         let mut idle = Recorder::default();
         assert_eq!(publish(&mut publication, b"m", &mut idle, &run), Ok(3));
         assert_eq!(idle.0, ["reset", "idle", "idle", "reset", "idle", "reset"]);
-    }
-
-    #[test]
-    fn lasting_errors_end_the_loop() {
-        for error in [OfferError::Closed(CloseCause::Handle), OfferError::MaxPositionExceeded] {
-            let mut publication = Scripted(0, |offer| if offer < 9 { Ok(()) } else { Err(error) });
-            let mut idle = Recorder::default();
-            assert_eq!(publish(&mut publication, b"m", &mut idle, &Run::new(1)), Err(error));
-        }
     }
 
     #[test]

@@ -40,17 +40,6 @@ struct Publishers {
     is_abandoned: bool,
 }
 
-/// The messages that the subscriber may still expect after the stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Remainder {
-    /// Publishers are still at it.
-    Unknown,
-    /// So many messages have been published in all.
-    Messages(u64),
-    /// No subscriber waits for the rest.
-    Abandoned,
-}
-
 impl Run {
     /// A run with a number of publishers.
     pub fn new(publishers: usize) -> Self {
@@ -116,12 +105,13 @@ impl Run {
         publishers.messages += messages;
     }
 
-    /// Returns the messages that the subscriber may still expect.
-    pub fn remainder(&self) -> Remainder {
+    /// Returns how many messages the subscriber may expect in all, of which none counts if it does not wait for the rest;
+    /// `None` while publishers are still at it.
+    pub fn expected(&self) -> Option<u64> {
         match *self.publishers() {
-            Publishers { is_abandoned: true, .. } => Remainder::Abandoned,
-            Publishers { pending: 0, messages, .. } => Remainder::Messages(messages),
-            _ => Remainder::Unknown,
+            Publishers { is_abandoned: true, .. } => Some(0),
+            Publishers { pending: 0, messages, .. } => Some(messages),
+            _ => None,
         }
     }
 
@@ -171,23 +161,12 @@ mod tests {
     }
 
     #[test]
-    fn armed_guard_abandons_the_run() {
-        let run = Run::new(1);
-        run.guard().disarm();
-        assert!(run.is_running());
-        assert_eq!(run.remainder(), Remainder::Unknown);
-        drop(run.guard());
-        assert!(!run.is_running());
-        assert_eq!(run.remainder(), Remainder::Abandoned);
-    }
-
-    #[test]
     fn every_publisher_is_waited_for() {
         let run = Run::new(2);
         run.add_published(3);
-        assert_eq!(run.remainder(), Remainder::Unknown);
+        assert_eq!(run.expected(), None);
         run.add_published(4);
         run.abandon();
-        assert_eq!(run.remainder(), Remainder::Messages(7));
+        assert_eq!(run.expected(), Some(7));
     }
 }

@@ -57,7 +57,7 @@ pub fn temporary_dir(below: Option<&Path>) -> Result<TempDir, Failure> {
     let other = if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() };
     let dir = below.unwrap_or(&other);
     tempfile::Builder::new()
-        .prefix("rusteron-benchmark-")
+        .prefix(&format!("rusteron-benchmark-{}-", std::process::id()))
         .tempdir_in(dir)
         .map_err(|error| Failure::run(format_args!("no directory in {}", dir.display()), error))
 }

@@ -1,9 +1,8 @@
 //! Media drivers that run as processes of their own.
 
 use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{self, Command};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rusteron_client::{CncFile, request_driver_termination};
@@ -12,8 +11,10 @@ use rusteron_core::program::Failure;
 use rusteron_media_driver::Preset;
 use rusteron_test_support::networks::Network;
 use rusteron_test_support::programs::Process;
+use tempfile::TempDir;
 
 use crate::command_line::choice::Contender;
+use crate::processes::archive_process::temporary_dir;
 use crate::processes::environment::Environment;
 use crate::processes::java;
 
@@ -80,21 +81,6 @@ pub fn in_network(command: Command, network: Option<&Network>) -> Command {
     }
 }
 
-/// The driver to start.
-#[derive(Debug)]
-pub struct Launch<'a> {
-    /// The program `media_driver`, Aeron's own C driver `aeronmd` at this path, or Aeron's Java driver.
-    pub host: Contender,
-    /// The settings; they must not contradict each other.
-    pub properties: &'a [String],
-    /// `true` if `media_driver` passes several datagrams to Linux in one call.
-    pub segmentation_offload: bool,
-    /// The network namespace that the driver runs in, if not this process's own.
-    pub namespace: Option<&'a Network>,
-    /// Distinguishes the directories of this process's drivers.
-    pub number: u32,
-}
-
 /// Starts drivers.
 #[derive(Debug)]
 pub struct Launcher<'a> {
@@ -114,63 +100,70 @@ impl<'a> Launcher<'a> {
         Ok(Self { media_driver, aeronmd, environment })
     }
 
-    /// Starts a driver in a directory of its own and waits until clients can connect to it.
+    /// Starts a driver in a directory of its own and waits until clients can connect to it: the program `media_driver`,
+    /// Aeron's own C driver `aeronmd`, or Aeron's Java driver. The properties must not contradict each other. It runs in a
+    /// network namespace, if not in this process's own.
     ///
     /// # Errors
     /// [`Failure::Run`] if it does not start; [`Failure::Interrupted`].
-    pub fn start(&self, launch: &Launch<'_>) -> Result<DriverProcess, Failure> {
-        let (host, interrupt) = (launch.host, &self.environment.interrupt);
-        let dir = DriverDir::new(launch.number);
+    pub fn start(
+        &self,
+        host: Contender,
+        properties: &[String],
+        namespace: Option<&Network>,
+    ) -> Result<DriverProcess, Failure> {
+        let dir = temporary_dir(None)?;
+        let aeron_dir = dir.path().join("driver");
         let start = Instant::now();
-        let mut program = self.spawn(launch, &dir)?;
-        while !interrupt.is_signalled() {
+        let program = self.spawn(host, properties, namespace, &aeron_dir)?;
+        let mut driver = DriverProcess { program, _dir: dir, aeron_dir, start_up: Duration::ZERO };
+        loop {
             // An error says that the file is not there yet, or not complete.
-            let cnc = CncFile::open(&dir.0, Duration::ZERO).ok();
+            let cnc = CncFile::open(&driver.aeron_dir, Duration::ZERO).ok();
             if let Some(cnc) = cnc.filter(|cnc| cnc.is_active(DEADLINE)) {
-                let start_up = start.elapsed();
-                if cnc.pid() != i64::from(program.pid()) {
-                    // It would be the wrong process that is watched.
-                    return Err(
-                        program.failure(format_args!("its pid is said to be {}", cnc.pid()))
-                    );
+                driver.start_up = start.elapsed();
+                if cnc.pid() == i64::from(driver.pid()) {
+                    return Ok(driver);
                 }
-                return Ok(DriverProcess { program, dir, start_up });
+                // It would be the wrong process that is watched.
+                let pid = cnc.pid();
+                return Err(driver.program.failure(format_args!("its pid is said to be {pid}")));
             }
-            program.check()?;
+            driver.check()?;
             if start.elapsed() >= DEADLINE {
                 return Err(Failure::Run(format!("the {host} driver does not get ready")));
             }
-            interrupt.wait_timeout(TICK);
+            self.environment.sleep(TICK)?;
         }
-        Err(Failure::Interrupted)
     }
 
-    fn spawn(&self, launch: &Launch<'_>, dir: &DriverDir) -> Result<Process, Failure> {
+    fn spawn(
+        &self,
+        host: Contender,
+        properties: &[String],
+        namespace: Option<&Network>,
+        aeron_dir: &Path,
+    ) -> Result<Process, Failure> {
         const JAVA: &str = "io.aeron.driver.MediaDriver";
         // Lets clients end the driver.
-        let validator = match launch.host {
+        let validator = match host {
             Contender::Java => "io.aeron.driver.DefaultAllowTerminationValidator",
             _ => "allow",
         };
         let mut options = vec![
-            format!("-Daeron.dir={}", dir.0.display()),
+            format!("-Daeron.dir={}", aeron_dir.display()),
             format!("-Daeron.driver.termination.validator={validator}"),
         ];
-        options.extend(launch.properties.iter().map(|property| format!("-D{property}")));
-        if launch.host == Contender::Java {
+        options.extend(properties.iter().map(|property| format!("-D{property}")));
+        if host == Contender::Java {
             let command = self.environment.java()?.command(JAVA, &options, &[]);
-            return java::start(JAVA, in_network(command, launch.namespace), DEADLINE);
+            return java::start(JAVA, in_network(command, namespace), DEADLINE);
         }
-        let path = self.aeronmd.as_ref().filter(|_| launch.host == Contender::C);
+        let path = self.aeronmd.as_ref().filter(|_| host == Contender::C);
         let mut command = Command::new(path.unwrap_or(&self.media_driver));
         remove_driver_variables(&mut command);
         command.args(options);
-        if launch.host == Contender::Rust {
-            let offload = if launch.segmentation_offload { "on" } else { "off" };
-            command.args(["--segmentation-offload", offload]);
-        }
-        let name = format!("the {} driver", launch.host);
-        Process::start(name, in_network(command, launch.namespace), DEADLINE)
+        Process::start(format!("the {host} driver"), in_network(command, namespace), DEADLINE)
     }
 }
 
@@ -190,14 +183,15 @@ pub(crate) fn remove_driver_variables(command: &mut Command) {
 pub struct DriverProcess {
     // Dropped in this order.
     program: Process,
-    dir: DriverDir,
+    _dir: TempDir,
+    aeron_dir: PathBuf,
     start_up: Duration,
 }
 
 impl DriverProcess {
     /// The directory by which clients find it.
     pub fn aeron_dir(&self) -> &Path {
-        &self.dir.0
+        &self.aeron_dir
     }
 
     /// The process.
@@ -224,33 +218,9 @@ impl DriverProcess {
     /// [`Failure::Run`] if it does not end, or not well.
     pub fn end(self, interrupt: &ShutdownSignal) -> Result<Duration, Failure> {
         let start = Instant::now();
-        request_driver_termination(&self.dir.0, b"")?;
+        request_driver_termination(&self.aeron_dir, b"")?;
         self.program.finish(interrupt)?;
         Ok(start.elapsed())
-    }
-}
-
-/// The directory of a driver in another process; deleted on drop.
-#[derive(Debug)]
-pub(crate) struct DriverDir(PathBuf);
-
-impl DriverDir {
-    /// A name that no embedded driver has. `number` distinguishes the names of this process.
-    pub(crate) fn new(number: u32) -> Self {
-        let shared_memory = Path::new("/dev/shm");
-        let base = if shared_memory.is_dir() { shared_memory.to_owned() } else { env::temp_dir() };
-        Self(base.join(format!("rusteron-{}-driver-{number}", process::id())))
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for DriverDir {
-    fn drop(&mut self) {
-        // If the driver has not started, there is none.
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -268,11 +238,5 @@ mod tests {
         ] {
             assert!(properties.iter().any(|it| it == property), "{property}: {properties:?}");
         }
-    }
-
-    #[test]
-    fn another_program_is_no_driver() {
-        let failure = find_program("no_such_program", "no-package").expect_err("no program");
-        assert!(matches!(failure, Failure::Run(text) if text.contains("no_such_program")));
     }
 }

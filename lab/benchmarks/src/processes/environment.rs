@@ -1,5 +1,6 @@
 //! What all runs of a benchmark share.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rusteron_client::IdleStrategyKind;
@@ -18,27 +19,34 @@ pub struct Environment {
     pub options: RunOptions,
     /// Ends runs early.
     pub interrupt: ShutdownSignal,
-    java: Option<Java>,
+    java: OnceLock<Option<Java>>,
 }
 
 impl Environment {
-    /// Handles signals. Looks for Java if it is needed; standard error says why it is not there.
+    /// Handles signals.
     ///
     /// # Errors
     /// [`Failure::Run`] if signals cannot be handled.
-    pub fn new(options: &RunOptions, needs_java: bool) -> Result<Self, Failure> {
-        let interrupt = on_interrupt()?;
-        let java =
-            needs_java.then(|| Java::find_or_warn(&options.java_option, &interrupt)).flatten();
-        Ok(Self { options: options.clone(), interrupt, java })
+    pub fn new(options: &RunOptions) -> Result<Self, Failure> {
+        let java = OnceLock::new();
+        Ok(Self { options: options.clone(), interrupt: on_interrupt()?, java })
     }
 
-    /// Java, without which a contender or a benchmark cannot be.
+    /// Java, without which a contender or a benchmark cannot be. It is looked for once; standard error says why it is not
+    /// there.
     ///
     /// # Errors
     /// [`Failure::Run`] if it is not there.
     pub fn java(&self) -> Result<&Java, Failure> {
-        self.java.as_ref().ok_or_else(|| Failure::Run("this benchmark needs Java".to_owned()))
+        self.java
+            .get_or_init(|| Java::find_or_warn(&self.options.java_option, &self.interrupt))
+            .as_ref()
+            .ok_or_else(|| Failure::Run("this benchmark needs Java".to_owned()))
+    }
+
+    /// Java, if a run may have had it.
+    pub fn found_java(&self) -> Option<&Java> {
+        self.java.get()?.as_ref()
     }
 
     /// The warm-up of a run, which is longer if the contender is in Java.

@@ -6,7 +6,7 @@ use clap::Args;
 use rusteron_core::program::Failure;
 
 use super::comparison::{Comparison, cases};
-use crate::command_line::choice::Contender;
+use crate::command_line::choice::{Contender, option_name};
 use crate::command_line::run_options::RunOptions;
 
 /// Compares the time of single calls of the message path in Rust and in C, by one thread that publishes 8,000 messages
@@ -49,7 +49,7 @@ pub fn run(options: &CallsOptions) -> Result<(), Failure> {
         .for_each(|it| it.contenders.truncate(1));
     let mut times = Vec::new();
     comparison.compare(&cases, |call, contender, _| {
-        let name = format!("{}_{call}", contender.name());
+        let name = format!("{}_{call}", option_name(&contender));
         // All loops run together: one pass is one run of each.
         if times.iter().all(|(measured, _)| *measured != name) {
             benchmark_calls::run(|measured, function| {

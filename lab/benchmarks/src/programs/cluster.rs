@@ -71,10 +71,10 @@ pub struct ClusterOptions {
 /// [`Failure::Usage`] for options that cannot be used, before anything is started; [`Failure::Run`] for everything
 /// else.
 pub fn run(options: &ClusterOptions) -> Result<(), Failure> {
-    let comparison = Comparison::start_with_java("cluster", &options.run, &options.contenders)?;
+    let comparison = Comparison::start("cluster", &options.run, &options.contenders)?;
+    comparison.environment.java()?;
     let environment = comparison.environment.clone();
-    let name =
-        |&(transport, window): &(Transport, u64)| format!("{}, window {window}", transport.name());
+    let name = |&(transport, window): &(Transport, u64)| format!("{transport}, window {window}");
     let conditions = pairs(&options.transports, &options.windows);
     let cases = cases(conditions, name, &comparison.contenders);
     comparison.compare(&cases, |&(transport, window), contender, _| {
@@ -104,9 +104,10 @@ pub fn run(options: &ClusterOptions) -> Result<(), Failure> {
         });
         // If a process has ended, its own words say more.
         members.check()?;
-        let outcome = measured.map_err(|failure| connection.explain(failure))?;
-        let mut figures = vec![("answers/s", outcome.rate)];
-        figures.extend(percentiles(&outcome.round_trips));
+        let (round_trips, answers, elapsed) =
+            measured.map_err(|failure| connection.explain(failure))?;
+        let mut figures = vec![("answers/s", answers as f64 / elapsed.as_secs_f64().max(1e-9))];
+        figures.extend(percentiles(&round_trips));
         // Where the system has no /proc, the memory is left out.
         let service = members.last_pid().filter(|_| member != Member::Java);
         if let Some(usage) = service.and_then(|pid| Usage::of(pid).ok()) {
@@ -116,20 +117,8 @@ pub fn run(options: &ClusterOptions) -> Result<(), Failure> {
     })
 }
 
-/// The measurements of a run.
-#[derive(Debug, Clone)]
-struct Outcome {
-    /// Times from before the offer to the answer, in nanoseconds.
-    round_trips: Histogram<u64>,
-    /// Answers per second.
-    rate: f64,
-}
-
-impl Outcome {
-    fn new(round_trips: Histogram<u64>, answers: u64, elapsed: Duration) -> Self {
-        Self { round_trips, rate: answers as f64 / elapsed.as_secs_f64().max(1e-9) }
-    }
-}
+/// Times from before the offer to the answer in nanoseconds, the answers that were counted, and in what time.
+type Outcome = (Histogram<u64>, u64, Duration);
 
 /// The member, and the conditions of a run.
 #[derive(Debug)]
@@ -193,7 +182,7 @@ impl Bench<'_> {
         let answers = java::number(&done, fields.next())?;
         let elapsed = Duration::from_nanos(java::number(&done, fields.next())?);
         program.finish(interrupt)?;
-        Ok(Outcome::new(histogram, answers, elapsed))
+        Ok((histogram, answers, elapsed))
     }
 }
 
@@ -252,7 +241,7 @@ fn exchange(
     while answers.received < sent && !interrupt.is_signalled() {
         idle.idle(answers.poll(client)?);
     }
-    Ok(Outcome::new(answers.round_trips, counted, elapsed))
+    Ok((answers.round_trips, counted, elapsed))
 }
 
 /// The answers of a run in Rust.

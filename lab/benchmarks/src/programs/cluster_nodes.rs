@@ -70,7 +70,8 @@ pub fn run(options: &ClusterNodesOptions) -> Result<(), Failure> {
     run_options::check_linux()?;
     archiving_media_driver()?;
     let named = &options.contenders;
-    let comparison = Comparison::start_with_java("cluster-nodes", &options.run, named)?;
+    let comparison = Comparison::start("cluster-nodes", &options.run, named)?;
+    comparison.environment.java()?;
     let environment = comparison.environment.clone();
     let counts = options.members.iter().copied();
     let cases = cases(counts, |count| format!("members: {count}"), &comparison.contenders);

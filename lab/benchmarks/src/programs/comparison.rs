@@ -83,32 +83,9 @@ impl Comparison {
         options: &RunOptions,
         named: &[Contender],
     ) -> Result<Self, Failure> {
-        Self::open(name, options, named, named.iter().any(|it| it.is_java()))
-    }
-
-    /// The same for a benchmark of which all contenders need Java.
-    ///
-    /// # Errors
-    /// [`Failure::Run`] without Java.
-    pub fn start_with_java(
-        name: &'static str,
-        options: &RunOptions,
-        named: &[Contender],
-    ) -> Result<Self, Failure> {
-        let comparison = Self::open(name, options, named, true)?;
-        comparison.environment.java()?;
-        Ok(comparison)
-    }
-
-    fn open(
-        name: &'static str,
-        options: &RunOptions,
-        named: &[Contender],
-        needs_java: bool,
-    ) -> Result<Self, Failure> {
         let file = ResultsFile::open(&options.results, &format!("{name}.json"))?;
-        let environment = Environment::new(options, needs_java)?;
-        let has_java = environment.java().is_ok();
+        let environment = Environment::new(options)?;
+        let has_java = named.iter().any(|it| it.is_java()) && environment.java().is_ok();
         let mut contenders = Vec::new();
         for contender in named {
             if !contenders.contains(contender) && (has_java || !contender.is_java()) {
@@ -185,7 +162,7 @@ impl Comparison {
 
     fn finish(mut self) -> Result<(), Failure> {
         let mut results = Results::of_this_machine(self.name, &command(env::args().skip(1)));
-        if let Ok(java) = self.environment.java() {
+        if let Some(java) = self.environment.found_java() {
             results.versions += &format!(", {}", java.versions());
         }
         results.rows = std::mem::take(&mut self.rows);

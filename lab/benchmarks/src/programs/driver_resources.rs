@@ -14,7 +14,7 @@ use crate::command_line::run_options::{self, RunOptions};
 use crate::contenders::{latency, ping_pong};
 use crate::measuring::connection::Connection;
 use crate::measuring::measurement::{self, Plan};
-use crate::processes::driver_process::{DriverProcess, Launch, Launcher, threads};
+use crate::processes::driver_process::{DriverProcess, Launcher, threads};
 use crate::processes::environment::Environment;
 use crate::processes::process_usage::Usage;
 use crate::reports::results::Figure;
@@ -64,14 +64,8 @@ pub fn run(options: &ResourceOptions) -> Result<(), Failure> {
     let environment = comparison.environment.clone();
     let launcher = Launcher::new(None, &environment)?;
     let cases = cases(&options.settings, |settings| (*settings).clone(), &comparison.contenders);
-    comparison.compare(&cases, |settings, host, number| {
-        let mut driver = launcher.start(&Launch {
-            host,
-            properties: &threads(settings),
-            segmentation_offload: true,
-            namespace: None,
-            number,
-        })?;
+    comparison.compare(&cases, |settings, host, _| {
+        let mut driver = launcher.start(host, &threads(settings), None)?;
         let measured = watch(host, &driver, &environment);
         // If it has ended, its own words say more.
         driver.check()?;
@@ -107,11 +101,11 @@ fn watch(
 
     let full = plan(Contender::Rust, connection.timeout());
     let channel = &latency::channels(Transport::Udp)?[0];
-    let mut stream =
-        connection.open(&connection, channel, STREAM_ID + 2, interrupt).map_err(explain)?;
+    let mut publication = connection.aeron().add_exclusive_publication(channel, STREAM_ID + 2)?;
+    let mut subscription =
+        connection.subscribe(&publication, &connection, channel, interrupt).map_err(explain)?;
     let ((full_cpu, loaded), rate) = usage_under(pid, &full, environment, || {
-        let (publication, subscription) = (&mut stream.publication, &mut stream.subscription);
-        measurement::measure(publication, subscription, &full, interrupt, || Ok(()))
+        measurement::measure(&mut publication, &mut subscription, &full, interrupt, || Ok(()))
             .map_err(explain)
     })?;
     Ok(vec![

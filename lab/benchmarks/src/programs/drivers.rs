@@ -1,9 +1,9 @@
 //! Existing applications on media drivers.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use std::{fmt, fs};
 
 use ::rusteron_sys as sys;
 use clap::builder::RangedU64ValueParser;
@@ -13,13 +13,11 @@ use rusteron_core::program::Failure;
 use rusteron_test_support::programs::Process;
 
 use super::comparison::{Comparison, cases, pairs};
-use crate::command_line::choice::{Contender, Transport, among};
+use crate::command_line::choice::{Contender, Transport, among, option_name};
 use crate::command_line::run_options::{self, RunOptions};
 use crate::contenders::latency;
 use crate::processes::aeron_c::AeronC;
-use crate::processes::driver_process::{
-    DriverProcess, Launch, Launcher, remove_driver_variables, threads,
-};
+use crate::processes::driver_process::{DriverProcess, Launcher, remove_driver_variables, threads};
 use crate::processes::environment::Environment;
 use crate::processes::process_usage::Usage;
 use crate::reports::results::Figure;
@@ -107,14 +105,6 @@ impl Application {
     }
 }
 
-/// The name of the option.
-impl fmt::Display for Application {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = self.to_possible_value();
-        f.pad(value.as_ref().map_or("", |value| value.get_name()))
-    }
-}
-
 /// Runs the benchmark.
 ///
 /// # Errors
@@ -123,13 +113,9 @@ impl fmt::Display for Application {
 pub fn run(options: &DriversOptions) -> Result<(), Failure> {
     run_options::check_linux()?;
     let mut applications = options.applications.clone();
-    let mut named = options.contenders.clone();
-    // Applications in Java need it as drivers do.
-    named.extend(applications.iter().any(|it| it.is_java()).then_some(Contender::Java));
-    let mut comparison = Comparison::start("drivers", &options.run, &named)?;
-    comparison.contenders.retain(|host| options.contenders.contains(host));
+    let comparison = Comparison::start("drivers", &options.run, &options.contenders)?;
+    applications.retain(|it| !it.is_java() || comparison.environment.java().is_ok());
     let environment = comparison.environment.clone();
-    applications.retain(|application| !application.is_java() || environment.java().is_ok());
     let has_c = applications.iter().any(|application| !application.is_java());
     let (mut aeronmd, mut c_programs) = (None, Vec::new());
     if has_c || comparison.contenders.contains(&Contender::C) {
@@ -139,17 +125,11 @@ pub fn run(options: &DriversOptions) -> Result<(), Failure> {
     }
     let launcher = Launcher::new(aeronmd, &environment)?;
     let name = |&(application, transport): &(Application, Transport)| {
-        format!("{application}, {}", transport.name())
+        format!("{}, {transport}", option_name(&application))
     };
     let cases = cases(pairs(&applications, &options.transports), name, &comparison.contenders);
-    comparison.compare(&cases, |&(application, transport), host, number| {
-        let mut driver = launcher.start(&Launch {
-            host,
-            properties: &threads("shared/backoff"),
-            segmentation_offload: true,
-            namespace: None,
-            number,
-        })?;
+    comparison.compare(&cases, |&(application, transport), host, _| {
+        let mut driver = launcher.start(host, &threads("shared/backoff"), None)?;
         let factor = if transport == Transport::Ipc { IPC_ROUND_TRIPS } else { 1 };
         let samples = Samples {
             c_programs: &c_programs,

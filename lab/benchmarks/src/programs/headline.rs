@@ -11,7 +11,7 @@ use rusteron_core::scan;
 use rusteron_test_support::programs::Process;
 
 use super::comparison::{Comparison, cases};
-use crate::command_line::choice::Contender;
+use crate::command_line::choice::{Contender, option_name};
 use crate::command_line::run_options::{self, RunOptions};
 use crate::processes::driver_process::own_program;
 use crate::processes::environment::Environment;
@@ -130,7 +130,7 @@ fn ipc_throughput(
     environment: &Environment,
 ) -> Result<f64, Failure> {
     let RunOptions { warmup, measure, java_warmup, java_option, .. } = &environment.options;
-    let name = contender.name();
+    let name = option_name(&contender);
     let mut command = Command::new(program);
     command.args(["ipc-throughput", "--runs", "1", "--publications", "exclusive"]);
     command.args(["--message-lengths", &length.to_string(), "--contenders", &name]);

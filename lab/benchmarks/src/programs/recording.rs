@@ -63,7 +63,8 @@ pub struct RecordingOptions {
 /// everything else.
 pub fn run(options: &RecordingOptions) -> Result<(), Failure> {
     let dir = run_options::archive_dir(options.archive_dir.as_deref())?;
-    let comparison = Comparison::start_with_java("recording", &options.run, &options.contenders)?;
+    let comparison = Comparison::start("recording", &options.run, &options.contenders)?;
+    comparison.environment.java()?;
     let environment = comparison.environment.clone();
     let (process, archive) = ArchiveProcess::start(Contender::Java, &dir, &[], &environment)?;
     let interrupt = &environment.interrupt;

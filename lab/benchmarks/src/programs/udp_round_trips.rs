@@ -22,14 +22,15 @@ use rusteron_test_support::networks::Network;
 use rusteron_test_support::programs::Process;
 
 use super::comparison::{Comparison, cases, percentiles};
-use crate::command_line::choice::{Contender, Route, among};
+use crate::command_line::choice::{Contender, Route, among, option_name};
 use crate::command_line::run_options::RunOptions;
 use crate::contenders::ping_pong::{self, End};
 use crate::measuring::connection::free_endpoints;
 use crate::measuring::measurement::{FRAGMENT_LIMIT, Plan};
 use crate::measuring::message_path::{Publish, Receive};
 use crate::processes::aeron_c::AeronC;
-use crate::processes::driver_process::{DriverDir, in_network, own_program};
+use crate::processes::archive_process::temporary_dir;
+use crate::processes::driver_process::{in_network, own_program};
 use crate::processes::environment::Environment;
 
 /// Compares round trips of 32 bytes over UDP between two processes: each is one busy thread that runs application, client
@@ -68,8 +69,7 @@ pub fn run(options: &RoundTripOptions) -> Result<(), Failure> {
     });
     let bench =
         Bench { namespaces: namespaces.as_ref(), c: c.transpose()?, environment: &environment };
-    let name = |network: &Route| network.name().to_owned();
-    let cases = cases(options.networks.iter().copied(), name, &comparison.contenders);
+    let cases = cases(options.networks.iter().copied(), option_name, &comparison.contenders);
     comparison.compare(&cases, |network, contender, _| {
         bench.measure(contender, *network).map(|round_trips| percentiles(&round_trips))
     })
@@ -309,13 +309,16 @@ impl Bench<'_> {
             _ => [None; 2],
         };
         let interrupt = &self.environment.interrupt;
-        let dirs = [0, 1].map(DriverDir::new);
+        let dirs = [temporary_dir(None)?, temporary_dir(None)?];
         // The pinger has index 0.
         let start = |role: &str, own: usize| {
             let warmup = self.environment.warmup(contender);
             let measure = self.environment.options.measure;
             let mut command = self.command(contender)?;
-            command.arg(role).arg(dirs[own].path()).args([&endpoints[1 - own], &endpoints[own]]);
+            command
+                .arg(role)
+                .arg(dirs[own].path().join("driver"))
+                .args([&endpoints[1 - own], &endpoints[own]]);
             command.args([TERM_LENGTH, 32].map(|length| length.to_string()));
             command.args([warmup, measure].map(|time| time.as_nanos().to_string()));
             let command = in_network(command, namespaces[own]);
@@ -343,7 +346,7 @@ impl Bench<'_> {
             (Contender::C, Some(c)) => Command::new(c),
             _ => {
                 let mut command = Command::new(own_program()?);
-                command.args(["side", &contender.name()]);
+                command.args(["side", &option_name(&contender)]);
                 command
             }
         })

@@ -12,14 +12,14 @@ use rusteron_media_driver::Preset;
 use rusteron_test_support::networks::Network;
 
 use super::comparison::{Comparison, cases, pairs};
-use crate::command_line::choice::{Contender, Route, among};
+use crate::command_line::choice::{Contender, Route, among, option_name};
 use crate::command_line::run_options::{self, RunOptions};
 use crate::measuring::connection::{Connection, free_endpoints};
 use crate::measuring::measurement;
 use crate::measuring::numbered::{
     Lengths, NUMBER_LENGTH, NumberedPublication, NumberedSubscription, Payload,
 };
-use crate::processes::driver_process::{DriverProcess, Launch, Launcher, of_preset, threads};
+use crate::processes::driver_process::{DriverProcess, Launcher, of_preset, threads};
 use crate::processes::environment::Environment;
 use crate::processes::process_usage::Usage;
 use crate::reports::results::Figure;
@@ -70,9 +70,7 @@ pub fn run(options: &UdpThroughputOptions) -> Result<(), Failure> {
         .into_iter()
         .map(|((network, buffers), length)| Conditions { network, buffers, length });
     let cases = cases(conditions, Conditions::name, &comparison.contenders);
-    comparison.compare(&cases, |conditions, contender, number| {
-        bench.measure(contender, conditions, number)
-    })
+    comparison.compare(&cases, |conditions, contender, _| bench.measure(contender, conditions))
 }
 
 const STREAM_ID: i32 = 6001;
@@ -151,11 +149,8 @@ struct Conditions {
 
 impl Conditions {
     fn name(&self) -> String {
-        let buffers = match self.buffers {
-            Buffers::Default => "default",
-            Buffers::Throughput => "throughput",
-        };
-        format!("{}, shared, {buffers}, {}", self.network.name(), self.length)
+        let (network, buffers) = (option_name(&self.network), option_name(&self.buffers));
+        format!("{network}, shared, {buffers}, {}", self.length)
     }
 }
 
@@ -175,28 +170,22 @@ impl Bench<'_> {
         &self,
         contender: Contender,
         conditions: &Conditions,
-        number: u32,
     ) -> Result<Vec<Figure>, Failure> {
         let mut properties = threads("shared/backoff");
         if conditions.buffers == Buffers::Throughput {
             properties.extend(of_preset(Preset::Throughput));
+        }
+        if contender == Contender::C {
+            properties.push("rusteron.segmentation.offload=off".to_owned());
         }
         // One driver for each end; `None` is this process's own network.
         let namespaces = match (conditions.network, self.namespaces) {
             (Route::Namespaces, Some(namespaces)) => namespaces.iter().map(Some).collect(),
             _ => vec![None],
         };
-        let start = |(namespace, index)| {
-            self.launcher.start(&Launch {
-                host: if contender == Contender::Java { contender } else { Contender::Rust },
-                properties: &properties,
-                segmentation_offload: contender == Contender::Rust,
-                namespace,
-                number: 2 * number + index,
-            })
-        };
-        let mut drivers =
-            namespaces.into_iter().zip(0..).map(start).collect::<Result<Vec<_>, _>>()?;
+        let host = if contender == Contender::Java { contender } else { Contender::Rust };
+        let start = |namespace| self.launcher.start(host, &properties, namespace);
+        let mut drivers = namespaces.into_iter().map(start).collect::<Result<Vec<_>, _>>()?;
         let measured = self.measure_stream(contender, &drivers, conditions);
         // If one has ended, its own words say more.
         drivers.iter_mut().try_for_each(DriverProcess::check)?;
@@ -221,12 +210,12 @@ impl Bench<'_> {
             return Err(Failure::Run("there is no driver".to_owned()));
         };
         let channel = channel(conditions.network)?;
-        let mut stream = sender.open(receiver, &channel, STREAM_ID, interrupt)?;
+        let mut publication = sender.aeron().add_exclusive_publication(&channel, STREAM_ID)?;
+        let mut subscription = sender.subscribe(&publication, receiver, &channel, interrupt)?;
         let lengths = conditions.length.lengths();
         let payload = Payload::default();
-        let mut publication = NumberedPublication::new(&mut stream.publication, &lengths);
-        let mut subscription =
-            NumberedSubscription::new(&mut stream.subscription, &lengths, &payload);
+        let mut publication = NumberedPublication::new(&mut publication, &lengths);
+        let mut subscription = NumberedSubscription::new(&mut subscription, &lengths, &payload);
         // Payload in GB, and the drivers' processor time.
         let mut samples = Vec::new();
         let sample = || {
