@@ -1,5 +1,6 @@
-//! Compiles the loops in C against the headers, and with the settings, of the one C library there is. Passes
-//! the version of rustc to the programs, which name it in their reports, and tells them where Aeron's sources are.
+//! Compiles the loops in C against the headers, and with the settings, of the one C library there
+//! is. Passes the version of rustc to the programs, which name it in their reports, and tells them
+//! where Aeron's sources are.
 
 use std::env;
 use std::process::{Command, exit};

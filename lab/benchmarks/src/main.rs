@@ -16,9 +16,10 @@ use rusteron_test_support::programs::exit_code;
 
 /// Measures rusteron, and compares it with Aeron's C client and with Java.
 ///
-/// Contenders take turns, in several rounds. A table of lowest, median and highest run is printed at the end, and a
-/// results file is written. Ctrl-C ends a benchmark with the results so far. Durations are whole numbers with a unit
-/// (m, s, ms, us, ns); lengths may end in k, m or g. Without Java its contenders are left out.
+/// Contenders take turns, in several rounds. A table of lowest, median and highest run is printed
+/// at the end, and a results file is written. Ctrl-C ends a benchmark with the results so far.
+/// Durations are whole numbers with a unit (m, s, ms, us, ns); lengths may end in k, m or g.
+/// Without Java its contenders are left out.
 #[derive(Debug, Parser)]
 #[command(name = "benchmark", version)]
 struct Options {

@@ -1,4 +1,5 @@
-//! Programs that run as processes of their own: Java, drivers, an archive. Their networks and usage.
+//! Programs that run as processes of their own: Java, drivers, an archive. Their networks and
+//! usage.
 
 pub mod aeron_c;
 pub mod archive_process;
@@ -9,3 +10,4 @@ pub mod echo_service;
 pub mod environment;
 pub mod java;
 pub mod process_usage;
+pub mod program;

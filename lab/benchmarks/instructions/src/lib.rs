@@ -1,6 +1,8 @@
-//! Loops of a fixed number of messages through Rust and through C, for callgrind to count and for clocks to time.
+//! Loops of a fixed number of messages through Rust and through C, for callgrind to count and for
+//! clocks to time.
 //!
-//! `.ci/instructions` runs the program of this package under valgrind, and reads the cost of the functions of the module
+//! `.ci/instructions` runs the program of this package under valgrind, and reads the cost of the
+//! functions of the module
 //! [`measured`], with everything that they call. `benchmark calls` times the same functions.
 
 use std::hint::black_box;
@@ -9,8 +11,8 @@ use std::thread;
 use rusteron_client::{Aeron, Context, Error, ExclusivePublication, Publication, Subscription};
 use rusteron_media_driver::MediaDriver;
 
-/// The number of messages of each loop. With their headers they take not quite half a term, which is the window of a
-/// publication: none is refused, and no term ends.
+/// The number of messages of each loop. With their headers they take not quite half a term, which
+/// is the window of a publication: none is refused, and no term ends.
 pub const MESSAGES: usize = 8_000;
 const CHANNEL: &str = "aeron:ipc?term-length=1m";
 const STREAM_ID: i32 = 1001;
@@ -47,7 +49,8 @@ const SHARED: [(Named<SendShared>, Named<Receive>); 5] = [
     (("rust_shared_offer_batch", measured::rust_shared_offer_batch), ("", drain)),
 ];
 
-/// Runs each loop once, each pair on a stream of its own. `around` gets the name of a loop, and runs it.
+/// Runs each loop once, each pair on a stream of its own. `around` gets the name of a loop, and
+/// runs it.
 ///
 /// # Errors
 /// If the driver does not start, or a stream cannot be added.
@@ -147,7 +150,8 @@ pub mod measured {
             pub fn $c_offer(publication: $publication, messages: &[&[u8]]) {
                 for message in messages {
                     let (data, length) = (message.as_ptr(), message.len());
-                    // SAFETY: the publication is live, and is shared or `&mut` its only user; the message is readable.
+                    // SAFETY: the publication is live, and is shared or `&mut` its only user; the
+                    // message is readable.
                     let position = unsafe {
                         sys::$offer(publication.as_ptr(), data, length, None, ptr::null_mut())
                     };
@@ -159,7 +163,8 @@ pub mod measured {
             #[inline(never)]
             pub fn $c_claim(publication: $publication, messages: &[&[u8]]) {
                 for message in messages {
-                    // SAFETY: as for the offer; the claim is filled in, as long as the message, and its own.
+                    // SAFETY: as for the offer; the claim is filled in, as long as the message, and
+                    // its own.
                     unsafe {
                         let mut claim = MaybeUninit::uninit();
                         let (publication, length) = (publication.as_ptr(), message.len());
@@ -197,9 +202,12 @@ pub mod measured {
         }
     }
 
-    /// Loops that poll until all messages are received. `count` adds the lengths of what a handler gets.
+    /// Loops that poll until all messages are received. `count` adds the lengths of what a handler
+    /// gets.
     macro_rules! polling {
-        ($($name:ident = $poll:ident(|$bytes:ident, $message:ident: $message_type:ty $(, $header:ty)?| $count:expr);)+) => {$(
+        ($($name:ident = $poll:ident(
+            |$bytes:ident, $message:ident: $message_type:ty $(, $header:ty)?| $count:expr
+        );)+) => {$(
             /// Polls messages, fragments or batches.
             #[inline(never)]
             pub fn $name(subscription: &mut Subscription) {
@@ -233,8 +241,8 @@ pub mod measured {
         let mut bytes = 0_usize;
         let mut received = 0;
         while received < MESSAGES {
-            // SAFETY: the subscription is live and `&mut` its only user; `count` gets the address of a
-            // number that no other code uses.
+            // SAFETY: the subscription is live and `&mut` its only user; `count` gets the address
+            // of a number that no other code uses.
             received += unsafe {
                 let clientd = (&raw mut bytes).cast();
                 let subscription = subscription.as_ptr();
@@ -246,7 +254,9 @@ pub mod measured {
 
     /// Loops that poll through an assembler.
     macro_rules! polling_with_assembler {
-        ($($name:ident: $create:ident($count:ident), $poll:ident, $handler:ident, $delete:ident;)+) => {$(
+        ($(
+            $name:ident: $create:ident($count:ident), $poll:ident, $handler:ident, $delete:ident;
+        )+) => {$(
             /// Polls through the assembler.
             #[inline(never)]
             pub fn $name(subscription: &mut Subscription) {

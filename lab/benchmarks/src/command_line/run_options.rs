@@ -24,7 +24,8 @@ pub struct RunOptions {
     pub measure: Duration,
 
     /// How long each run goes on before that
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "500ms",
+          value_parser = humantime::parse_duration)]
     pub warmup: Duration,
 
     /// Directory for the results file; it is created if necessary
@@ -32,11 +33,13 @@ pub struct RunOptions {
     pub results: PathBuf,
 
     /// How long a run with Java goes on before it is measured, for its compiler to get ready
-    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "3s",
+          value_parser = humantime::parse_duration)]
     pub java_warmup: Duration,
 
     /// An option for the Java machine, such as -Dagrona.disable.bounds.checks=true; can be repeated
-    #[arg(long, value_name = "OPTION", allow_hyphen_values = true, value_parser = parse_java_option)]
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true,
+          value_parser = parse_java_option)]
     pub java_option: Vec<String>,
 }
 

@@ -26,8 +26,9 @@ macro_rules! publish_with {
             fn offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
                 let (data, length, none) = (message.as_ptr(), message.len(), ptr::null_mut());
                 let publication = self.0.as_ptr();
-                // SAFETY: the publication is live, and is made for concurrent use or `&mut self` is its only user; the
-                // message is readable for its whole length, and without a supplier C calls nothing back.
+                // SAFETY: the publication is live, and is made for concurrent use or `&mut self` is
+                // its only user; the message is readable for its whole length, and without a
+                // supplier C calls nothing back.
                 let returned = unsafe { sys::$offer(publication, data, length, None, none) };
                 if returned >= 0 {
                     return Ok(());
@@ -44,8 +45,8 @@ publish_with!(aeron_publication_offer for CConcurrentPublication<'_>);
 /// C does not say why a publication or subscription is closed.
 pub(crate) const CLOSED: CloseCause = CloseCause::Fatal { code: sys::AERON_PUBLICATION_CLOSED };
 
-/// Returns the meaning of a negative result of C's offer. All arguments are valid: C can object only to
-/// the length of the message.
+/// Returns the meaning of a negative result of C's offer. All arguments are valid: C can object
+/// only to the length of the message.
 #[cold]
 pub(crate) fn offer_error(
     returned: i64,
@@ -104,7 +105,8 @@ impl Receive for CSubscription {
     }
 }
 
-/// Calls the handler behind `clientd`. A panic in it ends the process, as in any function that C calls.
+/// Calls the handler behind `clientd`. A panic in it ends the process, as in any function that C
+/// calls.
 ///
 /// # Safety
 /// `clientd` points to an `F` that no other code uses meanwhile, and `buffer` to `length` bytes.

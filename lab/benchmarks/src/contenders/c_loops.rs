@@ -1,4 +1,5 @@
-//! The loops in C, `c/loops.c`: run by threads of this program, on its publications and subscriptions.
+//! The loops in C, `c/loops.c`: run by threads of this program, on its publications and
+//! subscriptions.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -59,9 +60,9 @@ pub fn publish(
     let burst_length = publisher::burst_length(message.len());
     let c_message = CMessage { buffer: message.as_ptr(), length: message.len(), burst_length };
     let mut messages = 0;
-    // SAFETY: the publication is live, and `&mut` is its only user. All other pointers are to what lives until the
-    // return; the flag, which other threads change, is read as volatile, which on one byte is what a
-    // relaxed load is; the idle strategy is used by this call alone.
+    // SAFETY: the publication is live, and `&mut` is its only user. All other pointers are to what
+    // lives until the return; the flag, which other threads change, is read as volatile, which on
+    // one byte is what a relaxed load is; the idle strategy is used by this call alone.
     let returned = unsafe {
         rusteron_publish(
             publication.as_ptr(),
@@ -88,9 +89,9 @@ pub fn receive(subscription: Subscription, plan: &Plan, run: &Run) -> Result<u64
     let mut idle = plan.idle.new_strategy();
     let (idle_function, idle_clientd) = idle_of(&mut idle);
     let mut bytes = 0;
-    // SAFETY: the subscription is live and this call its only user; for the rest as in `publish`. The
-    // counter is written as volatile and aligned, by this thread alone, and read by others as an
-    // atomic.
+    // SAFETY: the subscription is live and this call its only user; for the rest as in `publish`.
+    // The counter is written as volatile and aligned, by this thread alone, and read by others as
+    // an atomic.
     let returned = unsafe {
         rusteron_receive(
             subscription.as_ptr(),

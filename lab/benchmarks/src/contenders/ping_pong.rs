@@ -32,8 +32,8 @@ pub fn histogram() -> Result<Histogram<u64>, Failure> {
     Histogram::new_with_bounds(1, LONGEST, 3).map_err(|error| Failure::run("histogram", error))
 }
 
-/// Reads the histogram that a process prints: `latency NANOSECONDS COUNT` for each value, and a line that begins with
-/// `done`, which is returned. Lines before that say `ready`.
+/// Reads the histogram that a process prints: `latency NANOSECONDS COUNT` for each value, and a
+/// line that begins with `done`, which is returned. Lines before that say `ready`.
 ///
 /// # Errors
 /// [`Failure::Run`] if the process ends, or prints anything else; [`Failure::Interrupted`].
@@ -66,14 +66,16 @@ pub struct End<P, S> {
     pub subscription: S,
 }
 
-/// Measures the latencies of messages from one end to the other, on a thread of its own, and back. An interrupt ends it
-/// early.
+/// Measures the latencies of messages from one end to the other, on a thread of its own, and back.
+/// An interrupt ends it early.
 ///
-/// With an interval, messages are sent at fixed times. Latencies are counted from these times, also for messages that
-/// could not be sent in time because other threads were slow. Without one, each is sent as soon as the last one is back.
+/// With an interval, messages are sent at fixed times. Latencies are counted from these times, also
+/// for messages that could not be sent in time because other threads were slow. Without one, each
+/// is sent as soon as the last one is back.
 ///
 /// # Errors
-/// [`Failure::Run`] if a stream is closed, or a message is on its way for longer than the plan's timeout.
+/// [`Failure::Run`] if a stream is closed, or a message is on its way for longer than the plan's
+/// timeout.
 pub fn measure<P: Publish, S: Receive>(
     near: &mut End<P, S>,
     far: &mut End<P, S>,
@@ -140,7 +142,8 @@ pub fn pong<P: Publish, S: Receive>(
     Ok(())
 }
 
-/// Sends messages to a thread that sends them back while `running`, and measures how long that takes.
+/// Sends messages to a thread that sends them back while `running`, and measures how long that
+/// takes.
 ///
 /// # Errors
 /// As [`measure`].
@@ -254,7 +257,8 @@ impl Pinger {
         let mut intended = 0;
         while intended < until || self.received < self.sent {
             let mut work = 0;
-            // One at a time, so that late messages do not delay the reading of those that have come back.
+            // One at a time, so that late messages do not delay the reading of those that have come
+            // back.
             if intended < until
                 && self.now() >= intended
                 && self.offer(&mut end.publication, intended)?

@@ -16,9 +16,9 @@ use crate::measuring::message_path::{Fragments, Publish};
 use crate::measuring::publisher;
 use crate::measuring::run::Run;
 use crate::measuring::subscriber;
-use crate::processes::archive_process::temporary_dir;
 use crate::processes::environment::Environment;
 use crate::processes::java;
+use crate::processes::program::temporary_dir;
 
 /// How many publish, and on what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +30,8 @@ pub enum Publishers {
 }
 
 impl Publishers {
-    /// Returns whether these publishers have this contender: the loops in C and Aeron's sample have only an exclusive
-    /// publication.
+    /// Returns whether these publishers have this contender: the loops in C and Aeron's sample have
+    /// only an exclusive publication.
     pub fn have(self, contender: Contender) -> bool {
         self == Self::Exclusive || !matches!(contender, Contender::CProgram | Contender::JavaSample)
     }
@@ -220,8 +220,8 @@ fn in_batches<'a, P: rusteron_client::Publisher + 'a>(
     })
 }
 
-/// The loop of a subscriber. C and Java get the fragments of a message that is longer than one fragment. So do the loops
-/// in Rust: no contender assembles them.
+/// The loop of a subscriber. C and Java get the fragments of a message that is longer than one
+/// fragment. So do the loops in Rust: no contender assembles them.
 fn receive(
     contender: Contender,
     mut subscription: Subscription,
@@ -261,7 +261,8 @@ fn check_sum(line: &str, message_length: usize) -> Result<(), Failure> {
     Err(Failure::Run(format!("Java has received {bytes} bytes of {messages} messages")))
 }
 
-/// The rate in a line such as `Duration 1001ms - 54,995,204 messages - 1,759,846,528 payload bytes`.
+/// The rate in a line such as `Duration 1001ms - 54,995,204 messages - 1,759,846,528 payload
+/// bytes`.
 fn parse_sample_rate(line: &str) -> Option<f64> {
     let (millis, rest) = line.strip_prefix("Duration ")?.split_once("ms - ")?;
     let (messages, _) = rest.split_once(" messages")?;

@@ -66,7 +66,8 @@ pub struct RecordedStream {
 }
 
 impl RecordedStream {
-    /// Sends the next messages up to `count` in all, as many as are accepted at once. Returns whether any was.
+    /// Sends the next messages up to `count` in all, as many as are accepted at once. Returns
+    /// whether any was.
     fn send(&mut self, count: u64) -> Result<bool, Failure> {
         let before = self.sent;
         while self.sent < count {
@@ -83,8 +84,8 @@ impl RecordedStream {
 }
 
 impl ArchiveClient<'_> {
-    /// Records messages, and returns the ids of the recordings and how long it took, from the first offer until
-    /// everything was recorded.
+    /// Records messages, and returns the ids of the recordings and how long it took, from the first
+    /// offer until everything was recorded.
     ///
     /// # Errors
     /// [`Failure::Run`] if it does not go on; [`Failure::Interrupted`].
@@ -116,7 +117,8 @@ impl ArchiveClient<'_> {
         load.stream_ids().map(start).collect()
     }
 
-    /// Sends messages to all streams in turn until each has `count` of them, and waits until they are recorded.
+    /// Sends messages to all streams in turn until each has `count` of them, and waits until they
+    /// are recorded.
     ///
     /// # Errors
     /// As for [`record`](Self::record).
@@ -135,8 +137,8 @@ impl ArchiveClient<'_> {
         })
     }
 
-    /// Sends messages one at a time, each when the one before is recorded, and returns the times from an offer until
-    /// the recording's counter shows it, in nanoseconds. Spins.
+    /// Sends messages one at a time, each when the one before is recorded, and returns the times
+    /// from an offer until the recording's counter shows it, in nanoseconds. Spins.
     ///
     /// # Errors
     /// As for [`record`](Self::record).
@@ -184,7 +186,8 @@ impl ArchiveClient<'_> {
         streams.iter().map(stop).collect()
     }
 
-    /// Replays recordings at once, and returns how long it took, from the first request until the last message.
+    /// Replays recordings at once, and returns how long it took, from the first request until the
+    /// last message.
     ///
     /// # Errors
     /// As for [`record`](Self::record); also if a message is missing or repeated.
@@ -224,8 +227,8 @@ impl ArchiveClient<'_> {
         }
     }
 
-    /// Has this archive copy a recording of a source, which takes requests on a channel. Returns how long it took, from
-    /// the request until the copy has its end.
+    /// Has this archive copy a recording of a source, which takes requests on a channel. Returns
+    /// how long it took, from the request until the copy has its end.
     ///
     /// # Errors
     /// As for [`record`](Self::record).
@@ -325,7 +328,8 @@ pub fn messages_in(recording_length: usize, message_length: usize) -> u64 {
     (recording_length / frame_length).max(1) as u64
 }
 
-/// Makes the operating system write its buffers, as the disk would otherwise write them during the measurement.
+/// Makes the operating system write its buffers, as the disk would otherwise write them during the
+/// measurement.
 pub fn settle() {
     #[cfg(unix)]
     rustix::fs::sync();

@@ -63,11 +63,12 @@ impl Connection {
         self.aeron.context().driver_timeout().saturating_add(DEADLINE)
     }
 
-    /// Adds a subscription to a publication of this connection, on the driver of `receiver`. Waits until they are connected
-    /// with each other.
+    /// Adds a subscription to a publication of this connection, on the driver of `receiver`. Waits
+    /// until they are connected with each other.
     ///
     /// # Errors
-    /// [`Failure::Run`] if the driver refuses the channel, or in case of a timeout; [`Failure::Interrupted`].
+    /// [`Failure::Run`] if the driver refuses the channel, or in case of a timeout;
+    /// [`Failure::Interrupted`].
     pub fn subscribe(
         &self,
         publication: &PublicationHandle,
@@ -88,7 +89,8 @@ impl Connection {
             if Instant::now() >= deadline {
                 let timeout = scan::format_duration(self.timeout());
                 return Err(Failure::Run(format!(
-                    "publisher and subscriber on {channel} stream {stream_id} are not connected after {timeout}"
+                    "publisher and subscriber on {channel} stream {stream_id} are not connected \
+                     after {timeout}"
                 )));
             }
             if interrupt.wait_timeout(Duration::from_millis(1)) {

@@ -42,12 +42,12 @@ impl Plan {
     }
 }
 
-/// Publishes on one thread, receives on another, and samples from this one, until the plan is fulfilled or the
-/// interrupt requested. Returns the median of the rates of all slices in messages per second. `mark` is called at the
-/// beginning of the measured time and at its end.
+/// Publishes on one thread, receives on another, and samples from this one, until the plan is
+/// fulfilled or the interrupt requested. Returns the median of the rates of all slices in messages
+/// per second. `mark` is called at the beginning of the measured time and at its end.
 ///
-/// If the end cuts the last slice shorter than half of the others, that slice is left out, unless it is the only one. At
-/// the return, all published messages have been received.
+/// If the end cuts the last slice shorter than half of the others, that slice is left out, unless
+/// it is the only one. At the return, all published messages have been received.
 ///
 /// # Errors
 /// - [`Failure::Run`] if the publication or the subscription was closed, if no message arrives for
@@ -70,7 +70,8 @@ pub fn measure<P: Publish, S: Poll>(
     measure_loops(vec![publish], receive, plan, interrupt, mark)
 }
 
-/// [`measure`], with loops of the caller's and any number of publishers, each on a thread of its own.
+/// [`measure`], with loops of the caller's and any number of publishers, each on a thread of its
+/// own.
 ///
 /// # Errors
 /// As [`measure`].

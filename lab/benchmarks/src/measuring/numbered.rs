@@ -26,7 +26,8 @@ impl Lengths {
         Self(vec![length.max(NUMBER_LENGTH)])
     }
 
-    /// Lengths between two bounds, both included. They are evenly spread, and the same in every process.
+    /// Lengths between two bounds, both included. They are evenly spread, and the same in every
+    /// process.
     pub fn random(shortest: usize, longest: usize) -> Self {
         let shortest = shortest.max(NUMBER_LENGTH);
         let count = longest.saturating_sub(shortest) as u64 + 1;

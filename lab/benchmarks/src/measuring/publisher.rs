@@ -16,8 +16,8 @@ pub fn burst_length(message_length: usize) -> usize {
     BURST_LENGTH.min(BURST_BYTES.div_ceil(message_length.max(1)))
 }
 
-/// Publishes a message again and again, as fast as the subscriber allows, until the run is stopped. Returns how many
-/// messages were accepted.
+/// Publishes a message again and again, as fast as the subscriber allows, until the run is stopped.
+/// Returns how many messages were accepted.
 ///
 /// # Errors
 /// Errors that do not pass by waiting; see [`OfferError::is_retryable`].
@@ -46,7 +46,8 @@ pub fn publish<P: Publish, I: IdleStrategy>(
     Ok(messages)
 }
 
-/// Refused offers. The counter of accepted offers is separate: it is all that the loop changes while offers are accepted.
+/// Refused offers. The counter of accepted offers is separate: it is all that the loop changes
+/// while offers are accepted.
 #[derive(Debug, Default)]
 struct Refusals {
     /// How many messages had been published at the last refusal.

@@ -8,8 +8,8 @@ use crate::measuring::measurement::Plan;
 use crate::measuring::message_path::Poll;
 use crate::measuring::run::Run;
 
-/// Receives until the run is stopped, and then the rest of the messages published until then. Returns the bytes of all,
-/// with those that were received before.
+/// Receives until the run is stopped, and then the rest of the messages published until then.
+/// Returns the bytes of all, with those that were received before.
 ///
 /// # Errors
 /// If the subscription was closed.
@@ -52,7 +52,8 @@ impl Drain {
         Self { bytes, last_arrival: Instant::now() }
     }
 
-    /// Returns whether there is nothing more to wait for. If messages are missing, the caller will see it.
+    /// Returns whether there is nothing more to wait for. If messages are missing, the caller will
+    /// see it.
     #[cold]
     fn is_finished(&mut self, bytes: u64, plan: &Plan, run: &Run) -> bool {
         if bytes != self.bytes {

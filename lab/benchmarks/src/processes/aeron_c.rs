@@ -1,4 +1,5 @@
-//! Aeron's own C code, compiled when a benchmark needs it: without the guards and the shim of rusteron-sys.
+//! Aeron's own C code, compiled when a benchmark needs it: without the guards and the shim of
+//! rusteron-sys.
 
 use std::env;
 use std::ffi::OsString;
@@ -32,7 +33,8 @@ const FLAGS: [&str; 6] = [
 
 const LIBRARIES: [&str; 3] = ["-lm", "-ldl", "-lpthread"];
 
-/// Client and driver, compiled as Aeron publishes them. What the same compiler has compiled once is used again.
+/// Client and driver, compiled as Aeron publishes them. What the same compiler has compiled once is
+/// used again.
 #[derive(Debug)]
 pub struct AeronC {
     dir: PathBuf,
@@ -41,7 +43,8 @@ pub struct AeronC {
 }
 
 impl AeronC {
-    /// Compiles client and driver on all cores, into a folder beside this program that belongs to compiler and flags.
+    /// Compiles client and driver on all cores, into a folder beside this program that belongs to
+    /// compiler and flags.
     ///
     /// # Errors
     /// [`Failure::Run`] with the compiler's output if the code does not compile.
@@ -94,8 +97,8 @@ impl AeronC {
         self.program("aeronmd", &[Self::tree().join(DRIVER).join("aeronmd.c")], &[])
     }
 
-    /// Compiles a C program with `flags` of its own, links it with client and driver, and returns its path. It is
-    /// compiled again when a source has changed.
+    /// Compiles a C program with `flags` of its own, links it with client and driver, and returns
+    /// its path. It is compiled again when a source has changed.
     ///
     /// # Errors
     /// [`Failure::Run`] with the compiler's output if it does not compile.

@@ -12,8 +12,8 @@ use tempfile::TempDir;
 
 use crate::command_line::choice::Contender;
 use crate::measuring::archive_streams::DEADLINE;
-use crate::processes::driver_process::{find_program, remove_driver_variables};
 use crate::processes::environment::Environment;
+use crate::processes::program::{find_program, remove_driver_variables, temporary_dir};
 
 /// The settings of both archives.
 const PROPERTIES: [&str; 8] = [
@@ -48,20 +48,6 @@ pub fn start_archiving_media_driver(options: &[String]) -> Result<Process, Failu
     Process::start("archiving_media_driver", command, DEADLINE)
 }
 
-/// A directory below another one, or in memory if the system has such a place. It goes with its value.
-///
-/// # Errors
-/// [`Failure::Run`] if it cannot be made.
-pub fn temporary_dir(below: Option<&Path>) -> Result<TempDir, Failure> {
-    let shm = Path::new("/dev/shm");
-    let other = if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() };
-    let dir = below.unwrap_or(&other);
-    tempfile::Builder::new()
-        .prefix(&format!("rusteron-benchmark-{}-", std::process::id()))
-        .tempdir_in(dir)
-        .map_err(|error| Failure::run(format_args!("no directory in {}", dir.display()), error))
-}
-
 /// An archive in directories of its own, which go with it.
 #[derive(Debug)]
 pub struct ArchiveProcess {
@@ -72,8 +58,8 @@ pub struct ArchiveProcess {
 }
 
 impl ArchiveProcess {
-    /// Starts an archive in Rust or Java whose recordings are below `dir`, and connects to it. `options` are further
-    /// properties, such as `-Daeron.archive.file.sync.level=1`.
+    /// Starts an archive in Rust or Java whose recordings are below `dir`, and connects to it.
+    /// `options` are further properties, such as `-Daeron.archive.file.sync.level=1`.
     ///
     /// # Errors
     /// [`Failure::Run`] if it does not start; [`Failure::Interrupted`].

@@ -10,10 +10,10 @@ use rusteron_test_support::programs::Process;
 use tempfile::TempDir;
 
 use crate::measuring::connection::free_endpoints;
-use crate::processes::archive_process::{start_archiving_media_driver, temporary_dir};
-use crate::processes::driver_process::own_program;
+use crate::processes::archive_process::start_archiving_media_driver;
 use crate::processes::environment::Environment;
 use crate::processes::process_usage;
+use crate::processes::program::{own_program, temporary_dir};
 
 /// How long a process may be silent, and a member may take to lead.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -21,7 +21,8 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// How often a wait for a member looks whether it is ready.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The types of a member's counters for its role and its election, and their values when the member leads.
+/// The types of a member's counters for its role and its election, and their values when the member
+/// leads.
 const LEADS: [(i32, i64); 2] = [(201, 2), (207, 17)];
 
 /// The settings of all members.
@@ -63,7 +64,8 @@ struct Processes {
 }
 
 impl ClusterMembers {
-    /// Starts members whose threads idle by a strategy, with further properties. They elect a leader by themselves.
+    /// Starts members whose threads idle by a strategy, with further properties. They elect a
+    /// leader by themselves.
     ///
     /// # Errors
     /// [`Failure::Run`] if a process cannot be started; [`Failure::Interrupted`].
@@ -150,8 +152,8 @@ impl ClusterMembers {
         }
     }
 
-    /// The memory of each process of a member in bytes, without the files that all share: the means of all members, in
-    /// the order in which [`Member`] lists the processes.
+    /// The memory of each process of a member in bytes, without the files that all share: the means
+    /// of all members, in the order in which [`Member`] lists the processes.
     ///
     /// # Errors
     /// [`Failure::Run`] if a process is gone, or this is not Linux.

@@ -5,7 +5,8 @@ use rusteron_core::program::Failure;
 
 /// The cores of a member's process, and of all other threads.
 ///
-/// With few cores, the system's choice of the threads that share a core decides rates of messages one at a time.
+/// With few cores, the system's choice of the threads that share a core decides rates of messages
+/// one at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Cores {
     /// The system's choice
@@ -15,10 +16,12 @@ pub enum Cores {
 }
 
 impl Cores {
-    /// Starts a process on the cores of the member. Afterwards, this thread and all that it starts have the others.
+    /// Starts a process on the cores of the member. Afterwards, this thread and all that it starts
+    /// have the others.
     ///
     /// # Errors
-    /// [`Failure::Run`] if there are too few cores, or the system is not Linux; the failure of the start.
+    /// [`Failure::Run`] if there are too few cores, or the system is not Linux; the failure of the
+    /// start.
     pub fn start_member<T>(self, start: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
         match self {
             Self::Shared => start(),

@@ -1,6 +1,5 @@
 //! Media drivers that run as processes of their own.
 
-use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -14,9 +13,9 @@ use rusteron_test_support::programs::Process;
 use tempfile::TempDir;
 
 use crate::command_line::choice::Contender;
-use crate::processes::archive_process::temporary_dir;
 use crate::processes::environment::Environment;
 use crate::processes::java;
+use crate::processes::program::{find_program, in_network, remove_driver_variables, temporary_dir};
 
 /// How long a driver may take to start, and to end.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -43,44 +42,6 @@ pub fn of_preset(preset: Preset) -> impl Iterator<Item = String> {
     preset.variables().map(move |(variable, value)| format!("{}={value}", name(variable)))
 }
 
-/// The path of this program.
-///
-/// # Errors
-/// [`Failure::Run`] if the system does not tell it.
-pub fn own_program() -> Result<PathBuf, Failure> {
-    env::current_exe().map_err(|error| Failure::run("cannot tell where this program is", error))
-}
-
-/// Finds a program of ours beside this one.
-///
-/// # Errors
-/// [`Failure::Run`] if it is another program, or missing.
-pub fn find_program(name: &str, package: &str) -> Result<PathBuf, Failure> {
-    let path = own_program()?.with_file_name(name);
-    let unusable = |reason: &str| {
-        Failure::Run(format!(
-            "{}, which `cargo build --release -p {package}` builds, cannot be used: {reason}",
-            path.display()
-        ))
-    };
-    let version = Command::new(&path).arg("--version").output();
-    let version = version.map_err(|error| unusable(&error.to_string()))?;
-    let is_it =
-        [package, name].iter().any(|it| version.stdout.starts_with(format!("{it} ").as_bytes()));
-    if version.status.success() && is_it {
-        return Ok(path);
-    }
-    Err(unusable("it prints another version"))
-}
-
-/// Lets a command run in a network, if there is one.
-pub fn in_network(command: Command, network: Option<&Network>) -> Command {
-    match network {
-        Some(network) => network.within(command),
-        None => command,
-    }
-}
-
 /// Starts drivers.
 #[derive(Debug)]
 pub struct Launcher<'a> {
@@ -100,9 +61,10 @@ impl<'a> Launcher<'a> {
         Ok(Self { media_driver, aeronmd, environment })
     }
 
-    /// Starts a driver in a directory of its own and waits until clients can connect to it: the program `media_driver`,
-    /// Aeron's own C driver `aeronmd`, or Aeron's Java driver. The properties must not contradict each other. It runs in a
-    /// network namespace, if not in this process's own.
+    /// Starts a driver in a directory of its own and waits until clients can connect to it: the
+    /// program `media_driver`, Aeron's own C driver `aeronmd`, or Aeron's Java driver. The
+    /// properties must not contradict each other. It runs in a network namespace, if not in this
+    /// process's own.
     ///
     /// # Errors
     /// [`Failure::Run`] if it does not start; [`Failure::Interrupted`].
@@ -164,17 +126,6 @@ impl<'a> Launcher<'a> {
         remove_driver_variables(&mut command);
         command.args(options);
         Process::start(format!("the {host} driver"), in_network(command, namespace), DEADLINE)
-    }
-}
-
-/// Takes the settings in the environment away from a program in C. Java does not read them, but `lab/java/run` reads its own.
-pub(crate) fn remove_driver_variables(command: &mut Command) {
-    for (name, _) in env::vars_os() {
-        let text = name.to_string_lossy();
-        let is_java = text.starts_with("RUSTERON_JAVA_");
-        if !is_java && (text.starts_with("AERON_") || text.starts_with("RUSTERON_")) {
-            command.env_remove(name);
-        }
     }
 }
 

@@ -43,7 +43,8 @@ impl ClusteredService for EchoService {
     }
 }
 
-/// Runs the service of a member until the member ends. The end of standard input ends this process at once.
+/// Runs the service of a member until the member ends. The end of standard input ends this process
+/// at once.
 ///
 /// # Errors
 /// [`Failure::Run`] if there is no member, or with the cause of the end.

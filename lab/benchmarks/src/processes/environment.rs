@@ -32,8 +32,8 @@ impl Environment {
         Ok(Self { options: options.clone(), interrupt: on_interrupt()?, java })
     }
 
-    /// Java, without which a contender or a benchmark cannot be. It is looked for once; standard error says why it is not
-    /// there.
+    /// Java, without which a contender or a benchmark cannot be. It is looked for once; standard
+    /// error says why it is not there.
     ///
     /// # Errors
     /// [`Failure::Run`] if it is not there.

@@ -8,8 +8,8 @@ use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::program::Failure;
 use rusteron_test_support::programs::{self, Process};
 
-/// How much longer to wait for Java's signs of life than for those of our own threads. A Java machine has
-/// to start, and to compile, on what may be a busy machine.
+/// How much longer to wait for Java's signs of life than for those of our own threads. A Java
+/// machine has to start, and to compile, on what may be a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Options that the script `lab/java/run` adds to those of the command line.
@@ -24,8 +24,8 @@ pub struct Java {
 }
 
 impl Java {
-    /// Looks for Java and Aeron's artifacts, which the script `lab/java/run` fetches once. Standard error says why they
-    /// are not there.
+    /// Looks for Java and Aeron's artifacts, which the script `lab/java/run` fetches once. Standard
+    /// error says why they are not there.
     pub fn find_or_warn(options: &[String], interrupt: &ShutdownSignal) -> Option<Self> {
         let find = || {
             let mut java = Self { options: options.to_vec(), versions: String::new() };
@@ -44,7 +44,8 @@ impl Java {
         find().inspect_err(warn).ok()
     }
 
-    /// The versions of Aeron, Java and Agrona's bounds checks, as Java says them. Options in the environment follow.
+    /// The versions of Aeron, Java and Agrona's bounds checks, as Java says them. Options in the
+    /// environment follow.
     pub fn versions(&self) -> &str {
         &self.versions
     }

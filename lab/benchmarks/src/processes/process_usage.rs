@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use rusteron_core::program::Failure;
 
-/// The unit of processor times in `/proc`: a hundredth of a second on all architectures that Rust has.
+/// The unit of processor times in `/proc`: a hundredth of a second on all architectures that Rust
+/// has.
 const TICK: Duration = Duration::from_millis(10);
 
 /// Bytes in a MiB.
@@ -59,8 +60,8 @@ impl Usage {
     }
 }
 
-/// Returns the memory of a process in bytes, without shared memory such as log buffers. Files that several processes map,
-/// such as a library, count in proportion.
+/// Returns the memory of a process in bytes, without shared memory such as log buffers. Files that
+/// several processes map, such as a library, count in proportion.
 ///
 /// # Errors
 /// [`Failure::Run`] if the process is gone, or this is not Linux.

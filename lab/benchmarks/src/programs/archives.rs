@@ -37,16 +37,19 @@ const SYNCED_RECORDINGS: usize = 5;
 /// How often each of them gets a message when all of them have the one before.
 const SYNCED_ROUNDS: u64 = 100;
 
-/// Compares our program archiving_media_driver with Aeron's ArchivingMediaDriver in Java, for a client in Rust.
+/// Compares our program archiving_media_driver with Aeron's ArchivingMediaDriver in Java, for a
+/// client in Rust.
 ///
-/// Each run starts an archive anew, warms it up and deletes its recordings. Recordings that are made at once share a
-/// thread of the client, and so do their replays. A recording is over when all of it is written, and synced at level 1,
-/// where it is in the directory for temporary files. Archive and driver have one thread each, and their default idle
-/// strategies. Needs space for the recordings. Linux only.
+/// Each run starts an archive anew, warms it up and deletes its recordings. Recordings that are
+/// made at once share a thread of the client, and so do their replays. A recording is over when all
+/// of it is written, and synced at level 1, where it is in the directory for temporary files.
+/// Archive and driver have one thread each, and their default idle strategies. Needs space for the
+/// recordings. Linux only.
 #[derive(Debug, Clone, Args)]
 pub struct ArchivesOptions {
     /// The archives, separated by commas; ratios are of the first to the others
-    #[arg(long, value_delimiter = ',', default_value = "rust,java", value_parser = among("rust,java"))]
+    #[arg(long, value_delimiter = ',', default_value = "rust,java",
+          value_parser = among("rust,java"))]
     contenders: Vec<Contender>,
 
     /// Parts to measure, separated by commas
@@ -63,8 +66,10 @@ pub struct ArchivesOptions {
           value_parser = RangedU64ValueParser::<usize>::new().range(1..=20))]
     recordings: Vec<usize>,
 
-    /// How many bytes the recordings of a run have together, headers included; at sync level 1, a sixteenth
-    #[arg(long, value_name = "BYTES", default_value = "1g", value_parser = run_options::parse_length)]
+    /// How many bytes the recordings of a run have together, headers included; at sync level 1, a
+    /// sixteenth
+    #[arg(long, value_name = "BYTES", default_value = "1g",
+          value_parser = run_options::parse_length)]
     recording_length: usize,
 
     /// The cores of the archive's process and of the client
@@ -89,7 +94,8 @@ enum Part {
     Latency,
     /// Messages a second at sync level 1
     Synced,
-    /// Messages a second that one archive copies from another over loopback, each with a driver of its own
+    /// Messages a second that one archive copies from another over loopback, each with a driver of
+    /// its own
     Replicated,
     /// Start, first messages, memory
     Start,
@@ -120,7 +126,8 @@ impl Conditions {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// [`Failure::Usage`] for options that cannot be used, before anything is started; [`Failure::Run`] for everything else.
+/// [`Failure::Usage`] for options that cannot be used, before anything is started; [`Failure::Run`]
+/// for everything else.
 pub fn run(options: &ArchivesOptions) -> Result<(), Failure> {
     run_options::check_linux()?;
     let archive_dir = run_options::archive_dir(options.archive_dir.as_deref())?;
@@ -216,7 +223,8 @@ impl Bench<'_> {
                 let copies = self.client(&copies);
                 let load = self.load(message_length, 1, all);
                 let record = |load: Load<'_>| client.record(&load).map(|(ids, _)| ids[0]);
-                // Copies are made of one recording until the warm-up is over, then once of a long one.
+                // Copies are made of one recording until the warm-up is over, then once of a long
+                // one.
                 let id = record(Load { messages: load.messages.min(50_000), ..load })?;
                 let start = Instant::now();
                 while start.elapsed() < self.environment.warmup(contender) {

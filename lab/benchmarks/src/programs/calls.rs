@@ -9,11 +9,11 @@ use super::comparison::{Comparison, cases};
 use crate::command_line::choice::{Contender, option_name};
 use crate::command_line::run_options::RunOptions;
 
-/// Compares the time of single calls of the message path in Rust and in C, by one thread that publishes 8,000 messages
-/// of 32 bytes and then receives them.
+/// Compares the time of single calls of the message path in Rust and in C, by one thread that
+/// publishes 8,000 messages of 32 bytes and then receives them.
 ///
-/// The messages are in this core's caches, which they are not between two threads: compare calls with each other, not
-/// with rates of throughput.
+/// The messages are in this core's caches, which they are not between two threads: compare calls
+/// with each other, not with rates of throughput.
 #[derive(Debug, Clone, Args)]
 #[command(mut_arg("runs", |arg| arg.default_value("20")))]
 pub struct CallsOptions {

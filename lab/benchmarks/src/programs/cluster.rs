@@ -28,14 +28,15 @@ const IDLE: IdleStrategyKind = IdleStrategyKind::Yielding;
 /// How long a message may be on its way before that is an error.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Compares round trips of 32 bytes through a cluster of one Java member with an echo service, and their rate: clients in
-/// Rust and Java, and services in Rust and Java.
+/// Compares round trips of 32 bytes through a cluster of one Java member with an echo service, and
+/// their rate: clients in Rust and Java, and services in Rust and Java.
 ///
-/// Each run starts a member anew, with driver, archive and consensus module in one process, and warms it up. If clients
-/// are compared, the service is a thread of the member; a service that is compared is a process of its own, and its
-/// client is in Rust. A message is answered when the member has recorded it and its service has processed it. With a
-/// window of 1, a client sends the next message after the answer. With a larger window, the rate is that of the whole
-/// way. All loops yield. Needs Java.
+/// Each run starts a member anew, with driver, archive and consensus module in one process, and
+/// warms it up. If clients are compared, the service is a thread of the member; a service that is
+/// compared is a process of its own, and its client is in Rust. A message is answered when the
+/// member has recorded it and its service has processed it. With a window of 1, a client sends the
+/// next message after the answer. With a larger window, the rate is that of the whole way. All
+/// loops yield. Needs Java.
 #[derive(Debug, Clone, Args)]
 #[command(
     mut_arg("warmup", |arg| arg.default_value("1s")),
@@ -68,8 +69,8 @@ pub struct ClusterOptions {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// [`Failure::Usage`] for options that cannot be used, before anything is started; [`Failure::Run`] for everything
-/// else.
+/// [`Failure::Usage`] for options that cannot be used, before anything is started; [`Failure::Run`]
+/// for everything else.
 pub fn run(options: &ClusterOptions) -> Result<(), Failure> {
     let comparison = Comparison::start("cluster", &options.run, &options.contenders)?;
     comparison.environment.java()?;
@@ -117,7 +118,8 @@ pub fn run(options: &ClusterOptions) -> Result<(), Failure> {
     })
 }
 
-/// Times from before the offer to the answer in nanoseconds, the answers that were counted, and in what time.
+/// Times from before the offer to the answer in nanoseconds, the answers that were counted, and in
+/// what time.
 type Outcome = (Histogram<u64>, u64, Duration);
 
 /// The member, and the conditions of a run.

@@ -38,19 +38,22 @@ const PROPERTIES: [&str; 6] = [
     "term.buffer.sparse.file=true",
 ];
 
-/// Compares members of a cluster whose only Java machine has the consensus module, with members in Java.
+/// Compares members of a cluster whose only Java machine has the consensus module, with members in
+/// Java.
 ///
-/// In Rust, a member is the program archiving_media_driver, a Java machine with the consensus module, and a service in
-/// Rust; in Java, it is one Java machine. Each run starts a cluster anew: the time from the first process to the first
-/// answer to a client, the memory of a member and of each of its processes after the time of --measure, and, with
-/// several members, the time from the kill of the leader's processes to the answer to a message that was sent later. A
-/// leader is missed after a second, and an election waits half a second. The service echoes, and all threads back off.
-/// Needs Java; Linux only.
+/// In Rust, a member is the program archiving_media_driver, a Java machine with the consensus
+/// module, and a service in Rust; in Java, it is one Java machine. Each run starts a cluster anew:
+/// the time from the first process to the first answer to a client, the memory of a member and of
+/// each of its processes after the time of --measure, and, with several members, the time from the
+/// kill of the leader's processes to the answer to a message that was sent later. A leader is
+/// missed after a second, and an election waits half a second. The service echoes, and all threads
+/// back off. Needs Java; Linux only.
 #[derive(Debug, Clone, Args)]
 #[command(mut_arg("measure", |arg| arg.default_value("5s")))]
 pub struct ClusterNodesOptions {
     /// The members, separated by commas; ratios are of the first to the others
-    #[arg(long, value_delimiter = ',', default_value = "rust,java", value_parser = among("rust,java"))]
+    #[arg(long, value_delimiter = ',', default_value = "rust,java",
+          value_parser = among("rust,java"))]
     contenders: Vec<Contender>,
 
     /// How many members a cluster has, separated by commas
@@ -65,7 +68,8 @@ pub struct ClusterNodesOptions {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// [`Failure::Usage`] for options that cannot be used, before anything is started; [`Failure::Run`] for everything else.
+/// [`Failure::Usage`] for options that cannot be used, before anything is started; [`Failure::Run`]
+/// for everything else.
 pub fn run(options: &ClusterNodesOptions) -> Result<(), Failure> {
     run_options::check_linux()?;
     archiving_media_driver()?;

@@ -73,8 +73,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Opens the results file, handles signals, and looks for Java if a contender needs it. Without it these contenders
-    /// are left out, and standard error says why.
+    /// Opens the results file, handles signals, and looks for Java if a contender needs it. Without
+    /// it these contenders are left out, and standard error says why.
     ///
     /// # Errors
     /// [`Failure::Usage`] if the file cannot be written to.
@@ -96,9 +96,10 @@ impl Comparison {
         Ok(Self { name, file, environment, contenders, measures, rows })
     }
 
-    /// Measures all contenders of all cases in turn, again and again, and prints each run; `measure` gets the number of
-    /// the run. Each round begins with another contender: streams that linger and processes that end slow the run that
-    /// follows. Then prints the table, and writes the results file. An interrupt ends it with the runs so far.
+    /// Measures all contenders of all cases in turn, again and again, and prints each run;
+    /// `measure` gets the number of the run. Each round begins with another contender: streams that
+    /// linger and processes that end slow the run that follows. Then prints the table, and writes
+    /// the results file. An interrupt ends it with the runs so far.
     ///
     /// # Errors
     /// The failure of a run; [`Failure::Run`] if standard output or the file cannot be written to.
@@ -121,7 +122,8 @@ impl Comparison {
                     let contender = case.contenders[index];
                     let number = numbers.next().unwrap_or(u32::MAX);
                     let measured = measure(&case.conditions, contender, number);
-                    // Ctrl-C in a terminal also ends the processes that took part, perhaps before this process knows.
+                    // Ctrl-C in a terminal also ends the processes that took part, perhaps before
+                    // this process knows.
                     let grace =
                         if measured.is_err() { Duration::from_secs(1) } else { Duration::ZERO };
                     if self.environment.interrupt.wait_timeout(grace) {

@@ -22,15 +22,19 @@ use crate::reports::results::Figure;
 /// The first stream on every driver; each of them is used for one run.
 const STREAM_ID: i32 = 5001;
 
+/// Threading modes and idle strategies of the drivers.
+const SETTINGS: [&str; 3] = ["dedicated/backoff", "shared/backoff", "shared/yield"];
+
 /// Round trips at the fixed rate, a second.
 const RATE: u32 = 10_000;
 
-/// Compares the resources that media drivers use, as processes of their own: the program media_driver and Aeron's Java
-/// driver.
+/// Compares the resources that media drivers use, as processes of their own: the program
+/// media_driver and Aeron's Java driver.
 ///
-/// Each run starts a driver and watches it in /proc in three phases: idle, without clients; paced, while two threads of
-/// this process make 10,000 round trips of 32 bytes a second over UDP loopback; and full, while they pass as many
-/// messages as go. Both drivers have the same settings, and their clients yield. Linux only.
+/// Each run starts a driver and watches it in /proc in three phases: idle, without clients; paced,
+/// while two threads of this process make 10,000 round trips of 32 bytes a second over UDP
+/// loopback; and full, while they pass as many messages as go. Both drivers have the same settings,
+/// and their clients yield. Linux only.
 #[derive(Debug, Clone, Args)]
 // Drivers have to be started anew for each run: fewer rounds, and longer.
 #[command(
@@ -39,14 +43,15 @@ const RATE: u32 = 10_000;
 )]
 pub struct ResourceOptions {
     /// The contenders, separated by commas; ratios are of the first to the others
-    #[arg(long, value_delimiter = ',', default_value = "rust,java", value_parser = among("rust,java"))]
+    #[arg(long, value_delimiter = ',', default_value = "rust,java",
+          value_parser = among("rust,java"))]
     contenders: Vec<Contender>,
 
-    /// Threading modes and idle strategies of the drivers, separated by commas; dedicated/backoff is what drivers have by
-    /// default
+    /// Threading modes and idle strategies of the drivers, separated by commas; dedicated/backoff
+    /// is what drivers have by default
     #[arg(long, value_name = "MODE/STRATEGY", value_delimiter = ',',
           default_value = "dedicated/backoff,shared/backoff,shared/yield",
-          value_parser = PossibleValuesParser::new(["dedicated/backoff", "shared/backoff", "shared/yield"]))]
+          value_parser = PossibleValuesParser::new(SETTINGS))]
     settings: Vec<String>,
 
     #[command(flatten)]
@@ -121,7 +126,8 @@ fn watch(
     ])
 }
 
-/// The processor time of a driver in percent during the measured time of a plan, and its usage at the end.
+/// The processor time of a driver in percent during the measured time of a plan, and its usage at
+/// the end.
 fn usage(pid: u32, plan: &Plan, environment: &Environment) -> Result<(f64, Usage), Failure> {
     let start = Instant::now();
     environment.sleep(plan.warmup)?;

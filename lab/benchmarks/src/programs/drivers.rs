@@ -17,16 +17,18 @@ use crate::command_line::choice::{Contender, Transport, among, option_name};
 use crate::command_line::run_options::{self, RunOptions};
 use crate::contenders::latency;
 use crate::processes::aeron_c::AeronC;
-use crate::processes::driver_process::{DriverProcess, Launcher, remove_driver_variables, threads};
+use crate::processes::driver_process::{DriverProcess, Launcher, threads};
 use crate::processes::environment::Environment;
 use crate::processes::process_usage::Usage;
+use crate::processes::program::remove_driver_variables;
 use crate::reports::results::Figure;
 
-/// Round trips over IPC for each one over UDP, which takes as many times as long. The kernel counts processor time in
-/// hundredths of a second, so a run must last longer than some of these.
+/// Round trips over IPC for each one over UDP, which takes as many times as long. The kernel counts
+/// processor time in hundredths of a second, so a run must last longer than some of these.
 const IPC_ROUND_TRIPS: u32 = 1000;
 
-/// How long a program may be silent. Round trips can take milliseconds each, and are printed at the end.
+/// How long a program may be silent. Round trips can take milliseconds each, and are printed at the
+/// end.
 const DEADLINE: Duration = Duration::from_secs(300);
 
 /// How often a wait looks for a stream.
@@ -37,21 +39,23 @@ const SUBSCRIBER_POSITION: i32 = sys::AERON_COUNTER_SUBSCRIPTION_POSITION_TYPE_I
 
 const MESSAGE_LENGTH: usize = 32;
 
-/// The bytes of a message in a stream: its header is as long as itself, and both fill an aligned frame.
+/// The bytes of a message in a stream: its header is as long as itself, and both fill an aligned
+/// frame.
 const FRAME_LENGTH: f64 = 64.0;
 
-/// Runs Aeron's sample programs, unchanged, on media drivers: the program media_driver, Aeron's own C driver aeronmd,
-/// and Aeron's Java driver.
+/// Runs Aeron's sample programs, unchanged, on media drivers: the program media_driver, Aeron's own
+/// C driver aeronmd, and Aeron's Java driver.
 ///
-/// Each run starts a driver and two processes that send each other messages of 32 bytes through it. All drivers have one
-/// thread that backs off. Processor time and memory are the driver's. The applications spin, and have the lowest priority:
-/// otherwise a driver that wakes waits for milliseconds if there are only two cores. Needs a C compiler and unzip. Linux
-/// only.
+/// Each run starts a driver and two processes that send each other messages of 32 bytes through it.
+/// All drivers have one thread that backs off. Processor time and memory are the driver's. The
+/// applications spin, and have the lowest priority: otherwise a driver that wakes waits for
+/// milliseconds if there are only two cores. Needs a C compiler and unzip. Linux only.
 #[derive(Debug, Clone, Args)]
 #[command(mut_arg("measure", |arg| arg.default_value("2s")))]
 pub struct DriversOptions {
     /// The drivers, separated by commas; ratios are of the first to the others
-    #[arg(long, value_delimiter = ',', default_value = "rust,c,java", value_parser = among("rust,c,java"))]
+    #[arg(long, value_delimiter = ',', default_value = "rust,c,java",
+          value_parser = among("rust,c,java"))]
     contenders: Vec<Contender>,
 
     /// The applications, separated by commas
@@ -196,8 +200,8 @@ struct Samples<'a> {
 }
 
 impl Samples<'_> {
-    /// Lets an application run. Returns its rate or its round trips, and then the driver's processor time and memory.
-    /// Streams are measured after `warmup`.
+    /// Lets an application run. Returns its rate or its round trips, and then the driver's
+    /// processor time and memory. Streams are measured after `warmup`.
     fn measure(
         &self,
         application: Application,
@@ -279,7 +283,8 @@ impl Samples<'_> {
         Ok(command)
     }
 
-    /// How many messages a program sends. Streams are measured from outside, and shall not end by themselves.
+    /// How many messages a program sends. Streams are measured from outside, and shall not end by
+    /// themselves.
     fn messages(&self, name: &str) -> i64 {
         let is_stream = matches!(name, "StreamingPublisher" | "streaming_publisher");
         if is_stream { 1 << 50 } else { self.round_trips.into() }
@@ -358,7 +363,8 @@ impl Samples<'_> {
     }
 }
 
-/// Percentiles of a distribution. As the programs print only some, each is the first one that is not below.
+/// Percentiles of a distribution. As the programs print only some, each is the first one that is
+/// not below.
 fn percentiles(lines: &[(f64, f64)]) -> [Figure; 2] {
     [("p50 µs", 0.5), ("p99 µs", 0.99)].map(|(name, least)| {
         let line = lines.iter().find(|(percentile, _)| *percentile >= least);
@@ -366,8 +372,8 @@ fn percentiles(lines: &[(f64, f64)]) -> [Figure; 2] {
     })
 }
 
-/// Reads a line of a distribution: microseconds, percentile as a fraction, samples so far, one more number but at the
-/// end.
+/// Reads a line of a distribution: microseconds, percentile as a fraction, samples so far, one more
+/// number but at the end.
 fn parse_percentile(line: &str) -> Option<(f64, f64)> {
     let fields: Option<Vec<f64>> =
         line.split_ascii_whitespace().map(|field| field.parse().ok()).collect();

@@ -13,8 +13,8 @@ use rusteron_test_support::programs::Process;
 use super::comparison::{Comparison, cases};
 use crate::command_line::choice::{Contender, option_name};
 use crate::command_line::run_options::{self, RunOptions};
-use crate::processes::driver_process::own_program;
 use crate::processes::environment::Environment;
+use crate::processes::program::own_program;
 use crate::reports::results::Results;
 
 /// Term lengths and idle strategies of C's contenders, of which the best counts.
@@ -25,8 +25,9 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Compares README's command with C's functions, with loops in C, and with Aeron's Java sample.
 ///
-/// C's contenders are runs of `benchmark ipc-throughput` on a driver that cleans terms as Aeron's does, in several
-/// settings. With --lto, they also come from a program that is linked with C's client at link time.
+/// C's contenders are runs of `benchmark ipc-throughput` on a driver that cleans terms as Aeron's
+/// does, in several settings. With --lto, they also come from a program that is linked with C's
+/// client at link time.
 #[derive(Debug, Clone, Args)]
 #[command(
     mut_arg("runs", |arg| arg.default_value("20")),
@@ -50,7 +51,8 @@ pub struct HeadlineOptions {
 #[derive(Debug, Clone, Copy)]
 enum Program {
     Readme,
-    /// A contender of `benchmark ipc-throughput`, with terms and idle strategy, linked with C's client or not.
+    /// A contender of `benchmark ipc-throughput`, with terms and idle strategy, linked with C's
+    /// client or not.
     IpcThroughput(Contender, &'static str, bool),
 }
 
@@ -70,7 +72,8 @@ impl fmt::Display for Program {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// [`Failure::Usage`] for options that cannot be used; [`Failure::Run`] if a program is missing or fails.
+/// [`Failure::Usage`] for options that cannot be used; [`Failure::Run`] if a program is missing or
+/// fails.
 pub fn run(options: &HeadlineOptions) -> Result<(), Failure> {
     let comparison = Comparison::start("headline", &options.run, &[Contender::JavaSample])?;
     let environment = comparison.environment.clone();

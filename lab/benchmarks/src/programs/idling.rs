@@ -33,11 +33,11 @@ const AWAKE: Duration = Duration::from_micros(500);
 /// The share of the strategy that stays awake for a share of the time.
 const PERCENT: u8 = 20;
 
-/// Compares idle strategies of an echo service over IPC, by rate: how long a message takes there and back, and how much
-/// processor time the service's thread takes.
+/// Compares idle strategies of an echo service over IPC, by rate: how long a message takes there
+/// and back, and how much processor time the service's thread takes.
 ///
-/// Messages are sent at fixed times by a thread that yields, and latencies count from these times. The media driver is
-/// embedded, with one thread that backs off. Linux only.
+/// Messages are sent at fixed times by a thread that yields, and latencies count from these times.
+/// The media driver is embedded, with one thread that backs off. Linux only.
 #[derive(Debug, Clone, Args)]
 #[command(
     mut_arg("measure", |arg| arg.default_value("2s")),
@@ -182,7 +182,8 @@ fn measure(
     })
 }
 
-/// Sends messages back. Returns the thread's processor time after the warm-up, in percent of a core.
+/// Sends messages back. Returns the thread's processor time after the warm-up, in percent of a
+/// core.
 fn serve(
     end: &mut RustEnd,
     strategy: Strategy,

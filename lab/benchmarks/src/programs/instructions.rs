@@ -12,7 +12,8 @@ use rusteron_test_support::programs::ResultsFile;
 use crate::command_line::output::print_line;
 use crate::reports::results::{Results, Row, Values};
 
-/// Reports callgrind's counts of instructions per message in Rust and C, and compares them with the bounds.
+/// Reports callgrind's counts of instructions per message in Rust and C, and compares them with the
+/// bounds.
 ///
 /// `just benchmark-instructions` counts, and runs this.
 #[derive(Debug, Clone, Args)]
@@ -38,8 +39,8 @@ pub struct ReportOptions {
     pub results: PathBuf,
 }
 
-/// The bounds of one operation: instructions per message in Rust and, where there is a goal, how much of C's Rust may
-/// take.
+/// The bounds of one operation: instructions per message in Rust and, where there is a goal, how
+/// much of C's Rust may take.
 type Bound = (String, f64, Option<f64>);
 
 fn parse_bound(line: &str) -> Option<Bound> {

@@ -14,12 +14,12 @@ use crate::measuring::connection::Connection;
 /// The first stream of the first run; each further one has the next two.
 const FIRST_STREAM_ID: u32 = 3001;
 
-/// Compares how long messages of 32 bytes take from one thread to another and back over IPC: with the Rust API, with C's
-/// functions called from Rust, and with Java.
+/// Compares how long messages of 32 bytes take from one thread to another and back over IPC: with
+/// the Rust API, with C's functions called from Rust, and with Java.
 ///
-/// All use the same embedded media driver with one thread, and have streams of their own. The next message goes when the
-/// last is back. With fewer than three cores all threads have to yield, and a round trip contains the operating system's
-/// switching between them.
+/// All use the same embedded media driver with one thread, and have streams of their own. The next
+/// message goes when the last is back. With fewer than three cores all threads have to yield, and a
+/// round trip contains the operating system's switching between them.
 #[derive(Debug, Clone, Args)]
 // As long as Java's: the first pass over a log meets pages that the system has not allocated yet.
 #[command(mut_arg("warmup", |arg| arg.default_value("3s")))]

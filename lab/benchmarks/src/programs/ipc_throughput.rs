@@ -29,12 +29,14 @@ pub enum Kind {
     Concurrent,
 }
 
-/// Compares messages a second over IPC: with the Rust API, singly and in batches of 16, with C's functions called from
-/// Rust, with loops in C, with Java, and with Aeron's sample EmbeddedExclusiveIpcThroughput.
+/// Compares messages a second over IPC: with the Rust API, singly and in batches of 16, with C's
+/// functions called from Rust, with loops in C, with Java, and with Aeron's sample
+/// EmbeddedExclusiveIpcThroughput.
 ///
-/// All but the sample, which spins and has a driver in Java, use the same embedded media driver with one thread. Each run
-/// has a stream of its own, and its rate is the median of slices of 100 ms (1 s for the sample). Messages longer than a
-/// fragment are counted in fragments, without assembly. Loops in C and the sample have only an exclusive publication.
+/// All but the sample, which spins and has a driver in Java, use the same embedded media driver
+/// with one thread. Each run has a stream of its own, and its rate is the median of slices of 100
+/// ms (1 s for the sample). Messages longer than a fragment are counted in fragments, without
+/// assembly. Loops in C and the sample have only an exclusive publication.
 #[derive(Debug, Clone, Args)]
 pub struct ThroughputOptions {
     /// The contenders, separated by commas; ratios are of the first to the others
@@ -62,7 +64,8 @@ pub struct ThroughputOptions {
           value_parser = run_options::parse_term_length)]
     term_lengths: Vec<usize>,
 
-    /// Idle strategies of publishers and subscriber, separated by commas; the Java sample spins all the same
+    /// Idle strategies of publishers and subscriber, separated by commas; the Java sample spins all
+    /// the same
     #[arg(long, value_name = "STRATEGIES", value_delimiter = ',', default_value = "yield",
           value_parser = idle_strategy())]
     idle: Vec<IdleStrategyKind>,

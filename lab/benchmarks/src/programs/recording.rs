@@ -26,16 +26,19 @@ const FIRST_STREAM_ID: u32 = 3001;
 /// How many recordings are made and replayed in a run; its rate is their median.
 const RECORDINGS: usize = 5;
 
-/// Compares messages a second that a Java archive records for, and replays to, a client in Rust and one in Java.
+/// Compares messages a second that a Java archive records for, and replays to, a client in Rust and
+/// one in Java.
 ///
-/// A port of Aeron's samples EmbeddedRecordingThroughput and EmbeddedReplayThroughput. The archive is a process of its
-/// own that both contenders use. A run has five recordings, one after the other. A recording is over when all of it is
-/// written. A replay is timed from the request until the last message. Before either, the operating system writes its
-/// buffers. Loops yield. Needs Java, and space for one recording.
+/// A port of Aeron's samples EmbeddedRecordingThroughput and EmbeddedReplayThroughput. The archive
+/// is a process of its own that both contenders use. A run has five recordings, one after the
+/// other. A recording is over when all of it is written. A replay is timed from the request until
+/// the last message. Before either, the operating system writes its buffers. Loops yield. Needs
+/// Java, and space for one recording.
 #[derive(Debug, Clone, Args)]
 pub struct RecordingOptions {
     /// The clients, separated by commas; ratios are of the first to the others
-    #[arg(long, value_delimiter = ',', default_value = "rust,java", value_parser = among("rust,java"))]
+    #[arg(long, value_delimiter = ',', default_value = "rust,java",
+          value_parser = among("rust,java"))]
     contenders: Vec<Contender>,
 
     /// Lengths of messages in bytes, separated by commas, from 8 to 1m
@@ -44,10 +47,12 @@ pub struct RecordingOptions {
     message_lengths: Vec<usize>,
 
     /// How many bytes a recording has, headers included: as many messages as that is
-    #[arg(long, value_name = "BYTES", default_value = "1536m", value_parser = run_options::parse_length)]
+    #[arg(long, value_name = "BYTES", default_value = "1536m",
+          value_parser = run_options::parse_length)]
     recording_length: usize,
 
-    /// Directory for the recordings, which are deleted; one in memory, such as /dev/shm, leaves the disk out
+    /// Directory for the recordings, which are deleted; one in memory, such as /dev/shm, leaves the
+    /// disk out
     /// [default: the directory for temporary files]
     #[arg(long, value_name = "DIR")]
     archive_dir: Option<PathBuf>,
@@ -59,8 +64,8 @@ pub struct RecordingOptions {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// [`Failure::Usage`] for options that cannot be used, before anything is started; [`Failure::Run`] for
-/// everything else.
+/// [`Failure::Usage`] for options that cannot be used, before anything is started; [`Failure::Run`]
+/// for everything else.
 pub fn run(options: &RecordingOptions) -> Result<(), Failure> {
     let dir = run_options::archive_dir(options.archive_dir.as_deref())?;
     let comparison = Comparison::start("recording", &options.run, &options.contenders)?;
@@ -94,7 +99,8 @@ pub fn run(options: &RecordingOptions) -> Result<(), Failure> {
     })
 }
 
-/// From the first offer until everything was recorded, and from the request of a replay until its last message.
+/// From the first offer until everything was recorded, and from the request of a replay until its
+/// last message.
 type Times = [Duration; 2];
 
 /// The archive that runs are made with.

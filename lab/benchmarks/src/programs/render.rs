@@ -8,13 +8,18 @@
 //! <!-- end -->
 //! ```
 //!
-//! with the name of a file in `results/`, a kind of block, its measures and the prefix of the cases that it shows:
+//! with the name of a file in `results/`, a kind of block, its measures and the prefix of the cases
+//! that it shows:
 //!
-//! - `contenders`: a table with a row for each case and a column for each contender, of one measure, and their ratios;
+//! - `contenders`: a table with a row for each case and a column for each contender, of one
+//!   measure, and their ratios;
 //! - `values`: the same without ratios;
-//! - `measures`: a table with a row for each contender of each case and a column for each measure, separated by commas;
-//! - `goals`: a table of ratios that contenders shall reach, by their worst cases; three more fields are the contender
-//!   that they are compared with, they, and prefixes of cases with the ratio, both separated by semicolons;
+//! - `measures`: a table with a row for each contender of each case and a column for each measure,
+//!   separated by commas;
+//! - `goals`: a table of ratios that contenders shall reach, by their worst cases; three more
+//!   fields are the contender
+//!   that they are compared with, they, and prefixes of cases with the ratio, both separated by
+//!   semicolons;
 //! - `chart`: bars of one measure in `charts/`, titled by one more field;
 //! - `origin`: command, date, machine and versions.
 
@@ -90,7 +95,8 @@ struct Rendered {
     text: String,
 }
 
-/// Renders a page, and returns it and its charts. `docs` is the folder with `results/` and `charts/`.
+/// Renders a page, and returns it and its charts. `docs` is the folder with `results/` and
+/// `charts/`.
 fn render(page: &Path, docs: &Path) -> Result<Vec<Rendered>, Failure> {
     let text = fs::read_to_string(page).map_err(|error| Failure::run(page.display(), error))?;
     let mut files = Vec::new();

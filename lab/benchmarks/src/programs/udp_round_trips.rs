@@ -29,16 +29,15 @@ use crate::measuring::connection::free_endpoints;
 use crate::measuring::measurement::{FRAGMENT_LIMIT, Plan};
 use crate::measuring::message_path::{Publish, Receive};
 use crate::processes::aeron_c::AeronC;
-use crate::processes::archive_process::temporary_dir;
-use crate::processes::driver_process::{in_network, own_program};
 use crate::processes::environment::Environment;
+use crate::processes::program::{in_network, own_program, temporary_dir};
 
-/// Compares round trips of 32 bytes over UDP between two processes: each is one busy thread that runs application, client
-/// and media driver in one loop. Those in C and Java are Aeron's. The bound is a pair of connected UDP sockets without
-/// Aeron.
+/// Compares round trips of 32 bytes over UDP between two processes: each is one busy thread that
+/// runs application, client and media driver in one loop. Those in C and Java are Aeron's. The
+/// bound is a pair of connected UDP sockets without Aeron.
 ///
-/// The next message is sent when the last is back. Each run starts both processes anew. The program in C is compiled on
-/// first use.
+/// The next message is sent when the last is back. Each run starts both processes anew. The program
+/// in C is compiled on first use.
 #[derive(Debug, Clone, Args)]
 #[command(mut_arg("warmup", |arg| arg.default_value("1s")))]
 pub struct RoundTripOptions {
@@ -96,7 +95,8 @@ const TERM_LENGTH: usize = 1 << 20;
 /// How long the two processes may take to connect, and a message to come back.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// One of the two processes, as a subcommand of the program. C and Java take the same values, after the contender.
+/// One of the two processes, as a subcommand of the program. C and Java take the same values, after
+/// the contender.
 #[derive(Debug, Clone, Args)]
 pub struct Side {
     #[arg(value_parser = among("rust,sockets"))]
@@ -119,7 +119,8 @@ pub struct Side {
 }
 
 impl Side {
-    /// Sends, or sends back, until the measurement or the standard input ends. Prints the histogram.
+    /// Sends, or sends back, until the measurement or the standard input ends. Prints the
+    /// histogram.
     ///
     /// # Errors
     /// [`Failure::Run`] if the other process does not answer.
@@ -225,7 +226,8 @@ impl Work {
     }
 }
 
-/// A subscription, polled after the driver's turns that bring its messages. The client's turns come when there are none.
+/// A subscription, polled after the driver's turns that bring its messages. The client's turns come
+/// when there are none.
 struct Invokers {
     subscription: Subscription,
     work: Work,

@@ -24,16 +24,19 @@ use crate::processes::environment::Environment;
 use crate::processes::process_usage::Usage;
 use crate::reports::results::Figure;
 
-/// Compares messages a second of media drivers over UDP: the program media_driver with segmentation offload, the same
-/// without it (Aeron's C driver with Aeron's own transport), and Aeron's Java driver.
+/// Compares messages a second of media drivers over UDP: the program media_driver with segmentation
+/// offload, the same without it (Aeron's C driver with Aeron's own transport), and Aeron's Java
+/// driver.
 ///
-/// An exclusive publication and a subscription of this process pass as many messages as go, on one driver (loopback) or
-/// on two in network namespaces of their own, which have one thread each. Every message has its number, and a lost,
-/// repeated or changed one is a failure. Processor time is that of the drivers. Linux only.
+/// An exclusive publication and a subscription of this process pass as many messages as go, on one
+/// driver (loopback) or on two in network namespaces of their own, which have one thread each.
+/// Every message has its number, and a lost, repeated or changed one is a failure. Processor time
+/// is that of the drivers. Linux only.
 #[derive(Debug, Clone, Args)]
 pub struct UdpThroughputOptions {
     /// The drivers, separated by commas; ratios are of the first to the others
-    #[arg(long, value_delimiter = ',', default_value = "rust,c,java", value_parser = among("rust,c,java"))]
+    #[arg(long, value_delimiter = ',', default_value = "rust,c,java",
+          value_parser = among("rust,c,java"))]
     contenders: Vec<Contender>,
 
     /// The networks, separated by commas
@@ -44,8 +47,8 @@ pub struct UdpThroughputOptions {
     #[arg(long, value_delimiter = ',', default_value = "default,throughput")]
     buffers: Vec<Buffers>,
 
-    /// Lengths of messages in bytes, from 8 to 1376, or mix, separated by commas; mix is random lengths from 32 to
-    /// 1344, evenly spread, the same in each run
+    /// Lengths of messages in bytes, from 8 to 1376, or mix, separated by commas; mix is random
+    /// lengths from 32 to 1344, evenly spread, the same in each run
     #[arg(long, value_name = "LENGTHS", value_delimiter = ',', default_value = "32,288,1344,mix")]
     message_lengths: Vec<MessageLength>,
 

@@ -21,8 +21,8 @@ pub struct Bar {
     pub highest: f64,
 }
 
-/// Bars in groups, with their spread as whiskers. Each group has its own scale, and the number above a bar tells its
-/// height.
+/// Bars in groups, with their spread as whiskers. Each group has its own scale, and the number
+/// above a bar tells its height.
 #[derive(Debug, Clone)]
 pub struct BarChart {
     /// The subject of the chart.

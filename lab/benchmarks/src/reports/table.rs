@@ -45,8 +45,8 @@ pub fn summary(row: &Row, measure: &str) -> Option<[f64; 3]> {
     row.measures.get(measure).and_then(Values::summary)
 }
 
-/// A table with a row for each case and a column for each contender. With `ratios`, further columns have the ratio of the
-/// first contender's median to each other's.
+/// A table with a row for each case and a column for each contender. With `ratios`, further columns
+/// have the ratio of the first contender's median to each other's.
 pub fn by_contender(results: &Results, measure: &str, prefix: &str, ratios: bool) -> String {
     let contenders = contenders(results, measure, prefix);
     let cases = named_cases(results, measure, prefix);
@@ -71,8 +71,8 @@ pub fn by_contender(results: &Results, measure: &str, prefix: &str, ratios: bool
     markdown(&head, rows)
 }
 
-/// A table with a row for each contender of each case and a column for each measure. The last column has the ratio of
-/// the first contender's median of the first measure to each one's.
+/// A table with a row for each contender of each case and a column for each measure. The last
+/// column has the ratio of the first contender's median of the first measure to each one's.
 pub fn by_measure(results: &Results, measures: &[&str], prefix: &str) -> String {
     let cases = named_cases(results, measures.first().copied().unwrap_or_default(), prefix);
     let rows = || results.rows.iter().filter(|row| cases.iter().any(|(case, _)| *case == row.case));
@@ -102,7 +102,8 @@ pub fn by_measure(results: &Results, measures: &[&str], prefix: &str) -> String 
     markdown(&head, cells)
 }
 
-/// How many times as good as another contender one shall be in the cases whose names begin with a prefix.
+/// How many times as good as another contender one shall be in the cases whose names begin with a
+/// prefix.
 #[derive(Debug, Clone, Copy)]
 pub struct Goal<'a> {
     /// The prefix of the cases.
@@ -111,8 +112,9 @@ pub struct Goal<'a> {
     pub ratio: f64,
 }
 
-/// A table with a row for each goal of each contender: the case with the worst ratio of medians to those of `other`, and
-/// whether the goal is met there. Of rates, more is better; of other measures, less.
+/// A table with a row for each goal of each contender: the case with the worst ratio of medians to
+/// those of `other`, and whether the goal is met there. Of rates, more is better; of other
+/// measures, less.
 pub fn by_goal(
     results: &Results,
     measure: &str,

@@ -6,7 +6,8 @@ use rusteron_test_support::run;
 
 use crate::benchmark;
 
-/// A benchmark with a value, the option that is to be named, and a part of what is allowed: each of our own parsers once.
+/// A benchmark with a value, the option that is to be named, and a part of what is allowed: each of
+/// our own parsers once.
 const REFUSED: &[(&[&str], &str, &str)] = &[
     (&["ipc-throughput", "--measure", "99ms"], "--measure", "at least 100ms"),
     (&["ipc-throughput", "--java-option", "x"], "--java-option", "-D or -X"),

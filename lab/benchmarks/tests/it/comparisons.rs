@@ -15,8 +15,8 @@ const PERCENTILES: &str = "p50 µs, p90 µs, p99 µs, p99.9 µs, max µs";
 /// One benchmark at a time: each keeps several processors busy.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Runs a benchmark. `rows` has cases, separated by semicolons, with their contenders, separated by bars; in all of
-/// them, each of the measures is greater than 0.
+/// Runs a benchmark. `rows` has cases, separated by semicolons, with their contenders, separated by
+/// bars; in all of them, each of the measures is greater than 0.
 #[track_caller]
 fn assert_rows(arguments: &str, rows: &[(&str, &str)], measures: &str) {
     let needs_java = ["java", "recording ", "cluster"].iter().any(|it| arguments.contains(it));
@@ -69,8 +69,8 @@ macro_rules! benchmarks {
 
 benchmarks! {
     ipc_throughput:
-        "ipc-throughput --contenders rust,rust-batches,c-functions,c-program,java --message-lengths 32,4096 \
-         --term-lengths 1m --idle backoff",
+        "ipc-throughput --contenders rust,rust-batches,c-functions,c-program,java \
+         --message-lengths 32,4096 --term-lengths 1m --idle backoff",
         [
             (
                 "exclusive, 32 B, terms of 1m; exclusive, 4096 B, terms of 1m",
@@ -116,7 +116,8 @@ benchmarks! {
     driver_resources:
         "driver-resources --settings shared/backoff",
         [("shared/backoff", "Rust | Java")],
-        "idle private MiB, full resident MiB, threads, paced p50 µs, full msgs/s, start-up ms, shutdown ms";
+        "idle private MiB, full resident MiB, threads, paced p50 µs, full msgs/s, \
+         start-up ms, shutdown ms";
     archives_rates:
         "archives --contenders rust --parts rates --message-lengths 64 --recordings 1,3 \
          --recording-length 480000",
@@ -131,7 +132,8 @@ benchmarks! {
         [("synced, 64 B, recordings: 5", "Rust")],
         "recorded msgs/s, one by one msgs/s";
     archives_replicated:
-        "archives --parts replicated --message-lengths 64 --recording-length 480000 --contenders rust,java",
+        "archives --parts replicated --message-lengths 64 --recording-length 480000 \
+         --contenders rust,java",
         [("replicated, 64 B", "Rust | Java")],
         "copied msgs/s";
     archives_start:

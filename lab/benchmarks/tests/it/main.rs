@@ -13,7 +13,8 @@ pub(crate) fn benchmark(arguments: &[&str]) -> Command {
     rusteron_test_support::command(env!("CARGO_BIN_EXE_benchmark"), arguments)
 }
 
-/// The program for a short round, which leaves processor time to the tests beside it. Its arguments are words.
+/// The program for a short round, which leaves processor time to the tests beside it. Its arguments
+/// are words.
 pub(crate) fn short(arguments: &str, measure: &str) -> Command {
     let mut command = benchmark(&arguments.split(' ').collect::<Vec<_>>());
     command.args(["--warmup=50ms", "--java-warmup=100ms", "--measure", measure]);
