@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use rusteron_client::{IdleStrategy, OfferError, PollError};
+use rusteron_client::{IdleStrategy, PollError};
 use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::program::Failure;
 use rusteron_core::scan;
@@ -202,7 +202,8 @@ impl Pinger {
                 self.sent += 1;
                 Ok(true)
             }
-            Err(error) => retry(error),
+            Err(error) if error.is_retryable() => Ok(false),
+            Err(error) => Err(Failure::run("ping", error)),
         }
     }
 
@@ -274,10 +275,6 @@ impl Pinger {
     }
 }
 
-fn retry(error: OfferError) -> Result<bool, Failure> {
-    if error.is_retryable() { Ok(false) } else { Err(Failure::run("ping", error)) }
-}
-
 /// Looks now and then whether waiting still makes sense.
 struct Watch<'a> {
     plan: &'a Plan,
@@ -337,45 +334,19 @@ impl Watch<'_> {
 
 #[cfg(test)]
 mod tests {
-    use rusteron_client::{CloseCause, IdleStrategyKind, Yielding};
-    use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+    use rusteron_client::{IdleStrategyKind, OfferError, Yielding};
 
     use super::*;
     use crate::measuring::measurement::FRAGMENT_LIMIT;
+    use crate::measuring::message_path::pipe::{Receiving, Sending, pipe};
 
-    /// A stream without Aeron.
-    struct Pipe<T>(T);
-
-    impl Publish for Pipe<SyncSender<Vec<u8>>> {
-        fn offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
-            self.0.try_send(message.to_vec()).map_err(|error| match error {
-                TrySendError::Full(_) => OfferError::BackPressured,
-                TrySendError::Disconnected(_) => OfferError::Closed(CloseCause::Handle),
-            })
-        }
-    }
-
-    impl Receive for Pipe<Receiver<Vec<u8>>> {
-        fn receive(&mut self, mut handler: impl FnMut(&[u8])) -> Result<usize, PollError> {
-            match self.0.try_recv() {
-                Ok(message) => handler(&message),
-                Err(TryRecvError::Empty) => return Ok(0),
-                Err(TryRecvError::Disconnected) => {
-                    return Err(PollError::Closed(CloseCause::Handle));
-                }
-            }
-            Ok(1)
-        }
-    }
-
-    type PipeEnd = End<Pipe<SyncSender<Vec<u8>>>, Pipe<Receiver<Vec<u8>>>>;
+    type PipeEnd = End<Sending, Receiving>;
 
     fn ends() -> (PipeEnd, PipeEnd) {
-        let (pings, pings_in) = sync_channel(64);
-        let (pongs, pongs_in) = sync_channel(64);
+        let ((pings, far), (pongs, near)) = (pipe(), pipe());
         (
-            End { publication: Pipe(pings), subscription: Pipe(pongs_in) },
-            End { publication: Pipe(pongs), subscription: Pipe(pings_in) },
+            End { publication: pings, subscription: near },
+            End { publication: pongs, subscription: far },
         )
     }
 
@@ -408,7 +379,7 @@ mod tests {
     #[test]
     fn waiting_to_be_sent_is_part_of_a_latency() {
         /// Takes a message only at the third time it is asked to, a while after the first.
-        struct Slow(u32, Pipe<SyncSender<Vec<u8>>>);
+        struct Slow(u32, Sending);
         impl Publish for Slow {
             fn offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
                 self.0 += 1;

@@ -248,36 +248,10 @@ pub fn median(values: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
-
-    use rusteron_client::{CloseCause, Yielding};
+    use rusteron_client::Yielding;
 
     use super::*;
-
-    /// A stream without Aeron.
-    struct Pipe<T>(T);
-
-    impl Publish for Pipe<SyncSender<usize>> {
-        fn offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
-            self.0.try_send(message.len()).map_err(|error| match error {
-                TrySendError::Full(_) => OfferError::BackPressured,
-                TrySendError::Disconnected(_) => OfferError::Closed(CloseCause::Handle),
-            })
-        }
-    }
-
-    impl Poll for Pipe<Receiver<usize>> {
-        fn poll(&mut self, bytes: &mut u64, _: usize) -> Result<usize, PollError> {
-            match self.0.try_recv() {
-                Ok(length) => *bytes += length as u64,
-                Err(TryRecvError::Empty) => return Ok(0),
-                Err(TryRecvError::Disconnected) => {
-                    return Err(PollError::Closed(CloseCause::Handle));
-                }
-            }
-            Ok(1)
-        }
-    }
+    use crate::measuring::message_path::pipe::{Sending, pipe};
 
     /// Takes messages, and delivers none.
     struct Hole;
@@ -305,15 +279,10 @@ mod tests {
 
     const ENDLESS: Plan = Plan { measure: Duration::from_secs(3600), ..PLAN };
 
-    fn pipe() -> (Pipe<SyncSender<usize>>, Pipe<Receiver<usize>>) {
-        let (sender, receiver) = sync_channel(64);
-        (Pipe(sender), Pipe(receiver))
-    }
-
     #[test]
     fn several_publishers_are_counted_together() {
         let (mut sender, mut receiver) = pipe();
-        let second = Pipe(sender.0.clone());
+        let second = Sending(sender.0.clone());
         let mut senders = [&mut sender, &mut { second }];
         let message = PLAN.message();
         let publishers = senders

@@ -71,3 +71,50 @@ impl Poll for Fragments {
         self.0.poll_fragments(count, fragment_limit)
     }
 }
+
+/// A stream without Aeron.
+#[cfg(test)]
+pub(crate) mod pipe {
+    use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+
+    use rusteron_client::{CloseCause, OfferError, PollError};
+
+    use super::{Poll, Publish, Receive};
+
+    pub(crate) struct Sending(pub(crate) SyncSender<Vec<u8>>);
+
+    pub(crate) struct Receiving(Receiver<Vec<u8>>);
+
+    pub(crate) fn pipe() -> (Sending, Receiving) {
+        let (sender, receiver) = sync_channel(64);
+        (Sending(sender), Receiving(receiver))
+    }
+
+    impl Publish for Sending {
+        fn offer(&mut self, message: &[u8]) -> Result<(), OfferError> {
+            self.0.try_send(message.to_vec()).map_err(|error| match error {
+                TrySendError::Full(_) => OfferError::BackPressured,
+                TrySendError::Disconnected(_) => OfferError::Closed(CloseCause::Handle),
+            })
+        }
+    }
+
+    impl Receive for Receiving {
+        fn receive(&mut self, mut handler: impl FnMut(&[u8])) -> Result<usize, PollError> {
+            match self.0.try_recv() {
+                Ok(message) => handler(&message),
+                Err(TryRecvError::Empty) => return Ok(0),
+                Err(TryRecvError::Disconnected) => {
+                    return Err(PollError::Closed(CloseCause::Handle));
+                }
+            }
+            Ok(1)
+        }
+    }
+
+    impl Poll for Receiving {
+        fn poll(&mut self, bytes: &mut u64, _: usize) -> Result<usize, PollError> {
+            self.receive(|message| *bytes += message.len() as u64)
+        }
+    }
+}

@@ -31,7 +31,7 @@ use rusteron_core::program::Failure;
 
 use crate::reports::chart::{Bar, BarChart};
 use crate::reports::results::Results;
-use crate::reports::table::{self, Goal};
+use crate::reports::table;
 
 /// Renders the tables and charts of pages from the files in docs/benchmarks/results.
 ///
@@ -151,17 +151,14 @@ fn render_block(fields: &str, docs: &Path, files: &mut Vec<Rendered>) -> Result<
     Ok(format!("\n{table}\n"))
 }
 
-fn goals<'a>(text: &'a str) -> Result<Vec<Goal<'a>>, Failure> {
+/// Prefixes of cases, each with how many times as good as the other contender one shall be there.
+fn goals<'a>(text: &'a str) -> Result<Vec<(&'a str, f64)>, Failure> {
     let goal = |text: &'a str| {
         let (prefix, ratio) = text.trim().rsplit_once(' ')?;
         Some((prefix, ratio.parse().ok()?))
     };
-    text.split(';')
-        .map(|it| match goal(it) {
-            Some((prefix, ratio)) => Ok(Goal { prefix, ratio }),
-            None => Err(Failure::Run(format!("not a prefix and a ratio: {it:?}"))),
-        })
-        .collect()
+    let refused = |it| Failure::Run(format!("not a prefix and a ratio: {it:?}"));
+    text.split(';').map(|it| goal(it).ok_or_else(|| refused(it))).collect()
 }
 
 fn origin(results: &Results) -> String {

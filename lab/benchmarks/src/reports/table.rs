@@ -2,17 +2,6 @@
 
 use super::results::{Results, Row, Values};
 
-/// The cases of a table: those whose names begin with a prefix, which the table leaves out.
-fn cases<'a>(results: &'a Results, prefix: &str) -> Vec<&'a str> {
-    let mut cases: Vec<&str> = Vec::new();
-    for row in results.rows.iter().filter(|row| row.case.starts_with(prefix)) {
-        if !cases.contains(&row.case.as_str()) {
-            cases.push(&row.case);
-        }
-    }
-    cases
-}
-
 /// The contenders that have a measure in one of the cases, in the order of their first rows.
 pub fn contenders<'a>(results: &'a Results, measure: &str, prefix: &str) -> Vec<&'a str> {
     let mut contenders: Vec<&str> = Vec::new();
@@ -30,14 +19,18 @@ pub fn named_cases<'a>(
     measure: &str,
     prefix: &str,
 ) -> Vec<(&'a str, &'a str)> {
-    let has = |case: &&str| {
-        results.rows.iter().any(|row| row.case == *case && row.measures.contains_key(measure))
-    };
     let name = |case: &'a str| {
         let short = case.strip_prefix(prefix).unwrap_or(case).trim_start_matches([',', ' ']);
         if short.is_empty() { case } else { short }
     };
-    cases(results, prefix).into_iter().filter(has).map(|case| (case, name(case))).collect()
+    let mut cases: Vec<(&str, &str)> = Vec::new();
+    let rows = results.rows.iter().filter(|row| row.case.starts_with(prefix));
+    for row in rows.filter(|row| row.measures.contains_key(measure)) {
+        if cases.iter().all(|(case, _)| *case != row.case) {
+            cases.push((&row.case, name(&row.case)));
+        }
+    }
+    cases
 }
 
 /// The lowest, median and highest of a row's measure.
@@ -102,16 +95,6 @@ pub fn by_measure(results: &Results, measures: &[&str], prefix: &str) -> String 
     markdown(&head, cells)
 }
 
-/// How many times as good as another contender one shall be in the cases whose names begin with a
-/// prefix.
-#[derive(Debug, Clone, Copy)]
-pub struct Goal<'a> {
-    /// The prefix of the cases.
-    pub prefix: &'a str,
-    /// The ratio.
-    pub ratio: f64,
-}
-
 /// A table with a row for each goal of each contender: the case with the worst ratio of medians to
 /// those of `other`, and whether the goal is met there. Of rates, more is better; of other
 /// measures, less.
@@ -120,7 +103,7 @@ pub fn by_goal(
     measure: &str,
     other: &str,
     contenders: &[&str],
-    goals: &[Goal<'_>],
+    goals: &[(&str, f64)],
 ) -> String {
     let median =
         |case: &str, contender: &str| Some(summary(results.row(case, contender)?, measure)?[1]);
@@ -129,14 +112,14 @@ pub fn by_goal(
         Some(if measure.ends_with("/s") { own / other } else { other / own })
     };
     let head = [measure, "contender", "goal", "worst", "ratio", ""].map(str::to_owned);
-    let rows = goals.iter().flat_map(|goal| {
+    let rows = goals.iter().flat_map(|&(prefix, goal)| {
         contenders.iter().filter_map(move |contender| {
-            let cases = named_cases(results, measure, goal.prefix).into_iter();
+            let cases = named_cases(results, measure, prefix).into_iter();
             let ratios = cases.filter_map(|(case, name)| Some((name, ratio(case, contender)?)));
             let (name, worst) = ratios.min_by(|a, b| a.1.total_cmp(&b.1))?;
-            let verdict = if worst >= goal.ratio { "met" } else { "not met" };
-            let prefix = goal.prefix.trim_end_matches(',');
-            let ratios = [goal.ratio.to_string(), name.to_owned(), format!("{worst:.2}")];
+            let verdict = if worst >= goal { "met" } else { "not met" };
+            let prefix = prefix.trim_end_matches(',');
+            let ratios = [goal.to_string(), name.to_owned(), format!("{worst:.2}")];
             let mut cells = vec![prefix.to_owned(), (*contender).to_owned()];
             cells.extend(ratios);
             cells.push(verdict.to_owned());
@@ -250,7 +233,7 @@ mod tests {
     #[test]
     fn goals_are_met_by_the_worst_case() {
         let of = |results: &Results, other: &str, measure: &str, ratio: f64| {
-            let goals = [Goal { prefix: "a,", ratio }, Goal { prefix: "b", ratio }];
+            let goals = [("a,", ratio), ("b", ratio)];
             by_goal(results, measure, other, &["Rust"], &goals)
         };
         let mut results = results();

@@ -14,7 +14,6 @@ pub const SCHEMA_VERSION: u16 = 14;
 pub const HEADER_LENGTH: usize = 8;
 
 /// Numbers of requests.
-pub const CLOSE_SESSION: u16 = 3;
 pub const LIST_RECORDING: u16 = 10;
 pub const LIST_SUBSCRIPTIONS: u16 = 17;
 pub const STOP_POSITION: u16 = 15;
