@@ -1,11 +1,13 @@
 //! Each benchmark once, shortly.
 
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rusteron_benchmarks::reports::results::Row;
 use rusteron_test_support::networks::Network;
 use rusteron_test_support::{
-    Running, archiving_media_driver_beside, has_java, media_driver_beside, skip,
+    Running, archiving_media_driver_beside, await_that, has_java, media_driver_beside, skip,
 };
 
 use crate::{benchmark, measure, names, short};
@@ -232,9 +234,23 @@ fn signal_ends_benchmark_and_driver() {
     assert!(dir.path().join("driver-resources.json").is_file());
 }
 
+/// The parent and the network of each process that is in another network than this one.
+#[cfg(target_os = "linux")]
+fn networks_of_processes() -> impl Iterator<Item = (u32, PathBuf)> {
+    let network = |process: &Path| std::fs::read_link(process.join("ns/net")).ok();
+    let own = network(Path::new("/proc/self"));
+    let processes = std::fs::read_dir("/proc").expect("processes").filter_map(Result::ok);
+    processes.filter_map(move |process| {
+        let network = network(&process.path()).filter(|it| Some(it) != own.as_ref())?;
+        let status = std::fs::read_to_string(process.path().join("status")).ok()?;
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+        Some((parent.trim().parse().ok()?, network))
+    })
+}
+
 #[cfg(target_os = "linux")]
 #[test]
-fn namespaces_need_ip() {
+fn namespaces_need_ip_and_are_removed() {
     let mut command = benchmark(&["udp-round-trips", "--networks=namespaces"]);
     command.env("PATH", "/no/such/directory");
     let finished = rusteron_test_support::run(command);
@@ -250,4 +266,26 @@ fn namespaces_need_ip() {
         &[("namespaces", "Rust | Sockets")],
         PERCENTILES,
     );
+    let mut command = benchmark(&[
+        "udp-round-trips",
+        "--contenders=rust",
+        "--networks=namespaces",
+        "--runs=1000",
+        "--measure=100ms",
+        "--warmup=0s",
+        "--results",
+    ]);
+    let dir = tempfile::tempdir().expect("a directory");
+    command.arg(dir.path());
+    let mut running = Running::start(command);
+    running.await_line("Run 1, namespaces, Rust");
+    let parent = running.id();
+    let networks: HashSet<_> =
+        networks_of_processes().filter(|(it, _)| *it == parent).map(|it| it.1).collect();
+    assert_eq!(networks.len(), 2, "{networks:?}");
+    running.signal("INT");
+    running.finish().assert_exit_code(0);
+    await_that("the end of the networks", || {
+        !networks_of_processes().any(|(_, network)| networks.contains(&network))
+    });
 }
