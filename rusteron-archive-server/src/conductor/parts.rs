@@ -11,7 +11,9 @@ use crate::conductor::sessions::Requester;
 use crate::conductor::subscriptions::Extension;
 use crate::conductor::tokens::Tokens;
 use crate::conductor::turn::Turn;
-use crate::control::request::{self, RecordingFilter, Replay, Request, recording_or_none, text};
+use crate::control::request::{
+    self, RecordingFilter, Replay, Request, Source, recording_or_none, text,
+};
 use crate::control::responses::{Answer, Failure};
 use crate::control::session::End;
 use crate::ids::{
@@ -70,14 +72,16 @@ impl Parts {
             Message::KeepAliveRequest(_) => Ok(None),
             Message::ArchiveIdRequest(_) => ok(turn.settings.archive_id),
             Message::StartRecordingRequest2(m) => {
-                recordings.start(turn, requester, &m.into())?;
+                let source = Source::new(m.stream_id, m.source_location, m.auto_stop, m.channel);
+                recordings.start(turn, requester, &source)?;
                 defer_others(turn, requester.session);
                 Ok(None)
             }
             Message::ExtendRecordingRequest2(m) => {
                 let recording = id(m.recording_id);
                 let extension = Extension { recording, replication: None, destination: None };
-                recordings.extend(turn, requester, extension, &m.into(), &segments.deletions)?;
+                let source = Source::new(m.stream_id, m.source_location, m.auto_stop, m.channel);
+                recordings.extend(turn, requester, extension, &source, &segments.deletions)?;
                 defer_others(turn, requester.session);
                 Ok(None)
             }

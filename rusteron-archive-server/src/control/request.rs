@@ -70,25 +70,9 @@ pub(crate) struct RecordingFilter<'a> {
     pub(crate) channel_fragment: &'a [u8],
 }
 
-impl<'a> From<&StartRecordingRequest2<'a>> for Source<'a> {
-    fn from(request: &StartRecordingRequest2<'a>) -> Self {
-        Self {
-            stream_id: request.stream_id,
-            location: request.source_location,
-            auto_stop: request.auto_stop == 1,
-            channel: text(request.channel),
-        }
-    }
-}
-
-impl<'a> From<&ExtendRecordingRequest2<'a>> for Source<'a> {
-    fn from(request: &ExtendRecordingRequest2<'a>) -> Self {
-        Self {
-            stream_id: request.stream_id,
-            location: request.source_location,
-            auto_stop: request.auto_stop == 1,
-            channel: text(request.channel),
-        }
+impl<'a> Source<'a> {
+    pub(crate) fn new(stream_id: i32, location: i32, auto_stop: i32, channel: &'a [u8]) -> Self {
+        Self { stream_id, location, auto_stop: auto_stop == 1, channel: text(channel) }
     }
 }
 
