@@ -4,50 +4,20 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "body.h"
+#include "service.pb-c.h"
 #include "session.h"
 
 /* The greatest argument that this program's callback accepts. */
 #define CALLBACK_LIMIT 12
 
-static const struct operation_stct
-{
-    const char *name;
-    kind_t argument;
-    kind_t result;
-}
-OPERATIONS[] = {
-    { "ping", KIND_VOID, KIND_VOID },
-    { "successor", KIND_INTEGER, KIND_INTEGER },
-    { "reverse", KIND_TEXT, KIND_TEXT },
-    { "running_sums", KIND_INTEGERS, KIND_INTEGERS },
-    { "create", KIND_CREATE_OBJECT, KIND_OBJECT_VALUE },
-    { "call", KIND_CALL_OBJECT, KIND_OBJECT_VALUE },
-    { "callback", KIND_INTEGER, KIND_INTEGER },
-    { "transform", KIND_VALUE, KIND_VALUE },
-    { "total", KIND_INTEGERS, KIND_INTEGER },
-    { "squares", KIND_INTEGER, KIND_INTEGERS },
-    { "transform_all", KIND_VALUE, KIND_VALUE },
-};
-#define OPERATION_COUNT (sizeof(OPERATIONS) / sizeof(OPERATIONS[0]))
-
-typedef enum status_en
-{
-    STATUS_OK = 0,
-    STATUS_CALLBACK_FAILED = 7,
-    STATUS_COUNT = 10
-}
-status_t;
-
-static const char *const STATUS_NAMES[STATUS_COUNT] = {
-    "OK", "MALFORMED_MESSAGE", "UNKNOWN_OPERATION", "MALFORMED_BODY", "INVALID_ARGUMENT", "UNKNOWN_OBJECT",
-    "UNKNOWN_CALL", "CALLBACK_FAILED", "RESPONSE_TOO_LONG", "LIMIT_REACHED",
-};
+typedef Crosslanguage__Request request_t;
+typedef Crosslanguage__Response response_t;
 
 static void fail(const char *format, ...)
 {
@@ -94,7 +64,8 @@ typedef struct caller_stct
     session_t *session;
     int64_t timeout_ns;
     int64_t next_correlation_id;
-    buffer_t buffer;
+    uint8_t *buffer;
+    size_t capacity;
 }
 caller_t;
 
@@ -117,93 +88,93 @@ static caller_t caller_connect(const session_options_t *options)
 static void caller_close(caller_t *caller)
 {
     session_close(caller->session);
-    free(caller->buffer.bytes);
+    free(caller->buffer);
 }
 
-static void send_message(caller_t *caller, const envelope_t *envelope, const body_t *body, int64_t deadline_ns)
+static void *checked(void *memory)
 {
-    envelope_write(envelope, &caller->buffer);
-    check_result(
-        body_write(body, &caller->buffer) ?
-            session_send(caller->session, caller->buffer.bytes, caller->buffer.length, deadline_ns) :
-            SESSION_INVALID_REQUEST,
-        "sending");
+    if (NULL == memory)
+    {
+        fail("out of memory");
+    }
+    return memory;
+}
+
+static void send_request(caller_t *caller, const request_t *request, int64_t deadline_ns)
+{
+    const size_t length = crosslanguage__request__get_packed_size(request);
+    if (length > caller->capacity)
+    {
+        caller->buffer = checked(realloc(caller->buffer, length));
+        caller->capacity = length;
+    }
+    crosslanguage__request__pack(request, caller->buffer);
+    check_result(session_send(caller->session, caller->buffer, length, deadline_ns), "sending");
 }
 
 /* Answers with the square of a small integer. */
-static void answer_callback(caller_t *caller, const envelope_t *request, int64_t argument, int64_t deadline_ns)
+static void answer_callback(caller_t *caller, const response_t *callback, int64_t deadline_ns)
 {
     static char refusal[] = "out of range";
-    const bool is_answered = argument >= 0 && argument <= CALLBACK_LIMIT;
-    const envelope_t envelope = {
-        .template_id = TEMPLATE_CALLBACK_RESPONSE,
-        .correlation_id = request->correlation_id,
-        .code = is_answered ? STATUS_OK : STATUS_CALLBACK_FAILED
-    };
-    const body_t body = {
-        .kind = is_answered ? KIND_INTEGER : KIND_TEXT,
-        .fields = { argument * (is_answered ? argument : 0) },
-        .text = { .bytes = refusal, .length = sizeof(refusal) - 1 }
-    };
-    send_message(caller, &envelope, &body, deadline_ns);
+    const int64_t argument = callback->callback_argument;
+    request_t answer = CROSSLANGUAGE__REQUEST__INIT;
+    answer.correlation_id = callback->correlation_id;
+    if (argument >= 0 && argument <= CALLBACK_LIMIT)
+    {
+        answer.operation_case = CROSSLANGUAGE__REQUEST__OPERATION_CALLBACK_RESULT;
+        answer.callback_result = argument * argument;
+    }
+    else
+    {
+        answer.operation_case = CROSSLANGUAGE__REQUEST__OPERATION_CALLBACK_ERROR;
+        answer.callback_error = (ProtobufCBinaryData){ .len = sizeof(refusal) - 1, .data = (uint8_t *)refusal };
+    }
+    send_request(caller, &answer, deadline_ns);
 }
 
-/* Calls an operation and waits for its result, or for the text of an error. Returns the status. */
-static status_t call(caller_t *caller, size_t operation, const body_t *argument, body_t *result)
+/* Gives a request a correlation id, and waits for its result, which may be a failure. Free the response. */
+static response_t *call(caller_t *caller, request_t *request)
 {
     const int64_t deadline_ns = now_ns() + caller->timeout_ns;
-    const envelope_t request = {
-        .template_id = TEMPLATE_REQUEST,
-        .correlation_id = caller->next_correlation_id++,
-        .code = (uint8_t)(operation + 1)
-    };
-    send_message(caller, &request, argument, deadline_ns);
+    request->correlation_id = caller->next_correlation_id++;
+    send_request(caller, request, deadline_ns);
     while (true)
     {
         const uint8_t *message;
         size_t length;
-        check_result(
-            session_receive(caller->session, &message, &length, deadline_ns), OPERATIONS[operation].name);
-        envelope_t envelope;
-        const ptrdiff_t body = envelope_read(&envelope, message, length);
-        if (body >= 0 && envelope.correlation_id != request.correlation_id)
+        check_result(session_receive(caller->session, &message, &length, deadline_ns), "receiving");
+        response_t *response = crosslanguage__response__unpack(NULL, length, message);
+        if (NULL == response)
         {
-            /* Responds to an earlier call, which has timed out. */
-            continue;
+            check_result(SESSION_MALFORMED_RESPONSE, "receiving");
         }
-        const bool is_callback = body >= 0 && TEMPLATE_CALLBACK_REQUEST == envelope.template_id;
-        const bool is_response =
-            body >= 0 && TEMPLATE_RESPONSE == envelope.template_id && envelope.code < STATUS_COUNT;
-        const kind_t kind = is_callback ? KIND_INTEGER :
-            is_response && STATUS_OK == envelope.code ? OPERATIONS[operation].result : KIND_TEXT;
-        if ((!is_callback && !is_response) || !body_read(result, kind, message + body, length - (size_t)body))
+        /* Others respond to an earlier call, which has timed out. */
+        if (response->correlation_id == request->correlation_id)
         {
-            check_result(SESSION_MALFORMED_RESPONSE, OPERATIONS[operation].name);
+            if (CROSSLANGUAGE__RESPONSE__OUTCOME_CALLBACK_ARGUMENT != response->outcome_case)
+            {
+                return response;
+            }
+            answer_callback(caller, response, deadline_ns);
         }
-        if (is_response)
-        {
-            return (status_t)envelope.code;
-        }
-        const int64_t value = result->fields[0];
-        body_free(result);
-        answer_callback(caller, &envelope, value, deadline_ns);
+        crosslanguage__response__free_unpacked(response, NULL);
     }
 }
 
-/* Calls, and fails unless the result is the expected one. */
-static void checked_call(caller_t *caller, size_t operation, const body_t *argument, const char *expected)
+/* Calls `ping`, or `reverse` with a text, and fails unless the result is the expected one. */
+static void checked_call(caller_t *caller, request_t *request, const char *expected)
 {
-    body_t result;
-    if (STATUS_OK != call(caller, operation, argument, &result) ||
-        (NULL != expected && (result.text.length != argument->text.length ||
-            0 != memcmp(result.text.bytes, expected, result.text.length))))
+    response_t *response = call(caller, request);
+    const ProtobufCBinaryData *text = &response->reverse;
+    if ((int)response->outcome_case != (int)request->operation_case ||
+        (NULL != expected && (text->len != request->reverse.len || 0 != memcmp(text->data, expected, text->len))))
     {
-        fail("%s: wrong result", OPERATIONS[operation].name);
+        fail("wrong result");
     }
-    body_free(&result);
+    crosslanguage__response__free_unpacked(response, NULL);
 }
 
-/* Calls OPERATION ARGUMENT for each line, and prints the results. Bodies are hexadecimal digits. */
+/* Calls with the request of each line, and prints the responses. Both are hexadecimal digits. */
 static void check(const char *path, const session_options_t *options)
 {
     caller_t caller = caller_connect(options);
@@ -216,47 +187,42 @@ static void check(const char *path, const session_options_t *options)
     }
     while (getline(&line, &capacity, file) > 0)
     {
-        char *digits = strchr(line, ' ');
-        if (NULL == digits)
-        {
-            fail("a line of one word: %s", line);
-        }
-        *digits++ = '\0';
-        size_t operation = 0;
-        while (operation < OPERATION_COUNT && 0 != strcmp(line, OPERATIONS[operation].name))
-        {
-            operation++;
-        }
-        const size_t length = strspn(digits, "0123456789abcdef") / 2;
+        size_t length = strspn(line, "0123456789abcdef") / 2;
         for (size_t i = 0; i < length; i++)
         {
-            const char pair[] = { digits[2 * i], digits[2 * i + 1], '\0' };
-            digits[i] = (char)strtoul(pair, NULL, 16);
+            const char pair[] = { line[2 * i], line[2 * i + 1], '\0' };
+            line[i] = (char)strtoul(pair, NULL, 16);
         }
-        body_t argument, result;
-        if (OPERATION_COUNT == operation ||
-            !body_read(&argument, OPERATIONS[operation].argument, (const uint8_t *)digits, length))
+        request_t *request = crosslanguage__request__unpack(NULL, length, (const uint8_t *)line);
+        if (NULL == request)
         {
-            fail("no such operation, or argument: %s", line);
+            fail("%s: a line is no request", path);
         }
-        const status_t status = call(&caller, operation, &argument, &result);
-        if (STATUS_OK == status)
+        response_t *response = call(&caller, request);
+        length = crosslanguage__response__get_packed_size(response);
+        uint8_t *bytes = checked(malloc(length));
+        crosslanguage__response__pack(response, bytes);
+        for (size_t i = 0; i < length; i++)
         {
-            buffer_t bytes = { .length = 0 };
-            body_write(&result, &bytes);
-            for (size_t i = 0; i < bytes.length; i++)
-            {
-                printf("%02x", bytes.bytes[i]);
-            }
-            free(bytes.bytes);
+            printf("%02x", bytes[i]);
         }
-        puts(STATUS_OK == status ? "" : STATUS_NAMES[status]);
-        body_free(&argument);
-        body_free(&result);
+        puts("");
+        free(bytes);
+        crosslanguage__request__free_unpacked(request, NULL);
+        crosslanguage__response__free_unpacked(response, NULL);
     }
     free(line);
     fclose(file);
     caller_close(&caller);
+}
+
+static request_t ping(void)
+{
+    static Crosslanguage__Void nothing = CROSSLANGUAGE__VOID__INIT;
+    request_t request = CROSSLANGUAGE__REQUEST__INIT;
+    request.operation_case = CROSSLANGUAGE__REQUEST__OPERATION_PING;
+    request.ping = &nothing;
+    return request;
 }
 
 typedef struct measurement_stct
@@ -284,22 +250,23 @@ static void *run_caller(void *clientd)
 {
     measured_caller_t *measured = clientd;
     measurement_t *measurement = measured->measurement;
-    const size_t payload = measurement->payload, operation = 0 == payload ? 0 : 2;
+    const size_t payload = measurement->payload;
     caller_t caller = caller_connect(measurement->options);
-    char *text = malloc(payload + 1), *reversed = malloc(payload + 1);
-    if (NULL == text || NULL == reversed)
-    {
-        fail("out of memory");
-    }
+    char *text = checked(malloc(payload + 1)), *reversed = checked(malloc(payload + 1));
     for (size_t i = 0; i < payload; i++)
     {
         text[i] = reversed[payload - 1 - i] = (char)('a' + i % 26);
     }
-    const body_t argument = { .kind = OPERATIONS[operation].argument, .text = { .bytes = text, .length = payload } };
-    checked_call(&caller, operation, &argument, payload > 0 ? reversed : NULL);
+    request_t request = ping();
+    if (payload > 0)
+    {
+        request.operation_case = CROSSLANGUAGE__REQUEST__OPERATION_REVERSE;
+        request.reverse = (ProtobufCBinaryData){ .len = payload, .data = (uint8_t *)text };
+    }
+    checked_call(&caller, &request, payload > 0 ? reversed : NULL);
     for (const int64_t warm = now_ns() + measurement->warmup_ns; now_ns() < warm;)
     {
-        checked_call(&caller, operation, &argument, NULL);
+        checked_call(&caller, &request, NULL);
     }
     /* All are ready, and begin. */
     pthread_barrier_wait(&measurement->barrier);
@@ -307,7 +274,7 @@ static void *run_caller(void *clientd)
     for (size_t i = 0; i < measurement->calls; i++)
     {
         const int64_t start = now_ns();
-        checked_call(&caller, operation, &argument, NULL);
+        checked_call(&caller, &request, NULL);
         measured->times[i] = now_ns() - start;
     }
     measured->end = now_ns();
@@ -317,31 +284,21 @@ static void *run_caller(void *clientd)
     return NULL;
 }
 
-/* Prints a line of JSON, and writes the samples. */
-static void report(const char *path, int64_t elapsed, const int64_t *times, size_t count)
+/* Prints the time of all calls, and of each, in nanoseconds. */
+static void report(int64_t elapsed, const int64_t *times, size_t count)
 {
-    printf("{\"elapsed_ns\":%" PRId64 ",\"calls\":%zu}\n", elapsed, count);
-    fflush(stdout);
-    FILE *file = NULL == path ? NULL : fopen(path, "w");
-    for (size_t i = 0; NULL != file && i < count; i++)
+    printf("%" PRId64 "\n", elapsed);
+    for (size_t i = 0; i < count; i++)
     {
-        fprintf(file, "%" PRId64 "\n", times[i]);
-    }
-    if (NULL != path && (NULL == file || 0 != fclose(file)))
-    {
-        fail("%s: cannot be written", path);
+        printf("%" PRId64 "\n", times[i]);
     }
 }
 
-static void measure(measurement_t *measurement, size_t callers, const char *samples)
+static void measure(measurement_t *measurement, size_t callers)
 {
-    measured_caller_t *measured = calloc(callers, sizeof(measured_caller_t));
-    int64_t *times = calloc(callers * measurement->calls, sizeof(int64_t));
-    if (NULL == measured || NULL == times ||
-        0 != pthread_barrier_init(&measurement->barrier, NULL, (unsigned)callers + 1))
-    {
-        fail("out of memory");
-    }
+    measured_caller_t *measured = checked(calloc(callers, sizeof(measured_caller_t)));
+    int64_t *times = checked(calloc(callers * measurement->calls, sizeof(int64_t)));
+    pthread_barrier_init(&measurement->barrier, NULL, (unsigned)callers + 1);
     for (size_t i = 0; i < callers; i++)
     {
         measured[i].measurement = measurement;
@@ -363,31 +320,27 @@ static void measure(measurement_t *measurement, size_t callers, const char *samp
         pthread_join(measured[i].thread, NULL);
         end = measured[i].end > end ? measured[i].end : end;
     }
-    report(samples, end - start, times, callers * measurement->calls);
+    report(end - start, times, callers * measurement->calls);
     pthread_barrier_destroy(&measurement->barrier);
     free(measured);
     free(times);
 }
 
 /* Connects, calls `ping` and closes, again and again. */
-static void connect_cycles(size_t cycles, const session_options_t *options, const char *samples)
+static void connect_cycles(size_t cycles, const session_options_t *options)
 {
-    int64_t *times = calloc(cycles, sizeof(int64_t));
-    if (NULL == times)
-    {
-        fail("out of memory");
-    }
-    const body_t argument = { .kind = KIND_VOID };
+    int64_t *times = checked(calloc(cycles, sizeof(int64_t)));
+    request_t request = ping();
     const int64_t begin = now_ns();
     for (size_t i = 0; i < cycles; i++)
     {
         const int64_t start = now_ns();
         caller_t caller = caller_connect(options);
-        checked_call(&caller, 0, &argument, NULL);
+        checked_call(&caller, &request, NULL);
         caller_close(&caller);
         times[i] = now_ns() - start;
     }
-    report(samples, now_ns() - begin, times, cycles);
+    report(now_ns() - begin, times, cycles);
     free(times);
 }
 
@@ -402,7 +355,7 @@ int main(int argc, char *argv[])
         .timeout_ns = strtoll(option(argv, "--timeout-ms", "5000"), NULL, 10) * 1000000
     };
     const char *cases = option(argv, "--check", NULL), *payload = option(argv, "--measure", NULL);
-    const char *cycles = option(argv, "--connect-cycles", NULL), *samples = option(argv, "--samples", NULL);
+    const char *cycles = option(argv, "--connect-cycles", NULL);
     const size_t callers = strtoul(option(argv, "--callers", "1"), NULL, 10);
     measurement_t measurement = {
         .options = &options,
@@ -421,11 +374,11 @@ int main(int argc, char *argv[])
     }
     else if (NULL != payload)
     {
-        measure(&measurement, callers, samples);
+        measure(&measurement, callers);
     }
     else
     {
-        connect_cycles(strtoul(cycles, NULL, 10), &options, samples);
+        connect_cycles(strtoul(cycles, NULL, 10), &options);
     }
     return EXIT_SUCCESS;
 }

@@ -1,13 +1,11 @@
 /*
- * A session without Aeron: a pair of connected Unix sockets, whose other end is a process that sends each message back
- * as the response to a `ping`. It shows what the operating system alone takes. Both ends block in the kernel, or
+ * A session without Aeron: a pair of connected Unix sockets, whose other end is a process that sends each message back:
+ * the response to a `ping` has its bytes. It shows what the operating system alone takes. Both ends block in the kernel, or
  * poll if the idle strategy is `spin`.
  */
 #define _POSIX_C_SOURCE 200809L
 
 #include "session.h"
-
-#include "body.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -20,10 +18,6 @@
 
 /* Of a `ping`, which a caller sends when the last is back: the kernel does not split it. */
 #define MESSAGE_CAPACITY 64
-
-/* Of the envelope. */
-#define TEMPLATE_OFFSET 2
-#define CODE_OFFSET 16
 
 struct session_stct
 {
@@ -49,10 +43,8 @@ static void serve(int socket, bool is_polling)
 {
     uint8_t message[MESSAGE_CAPACITY];
     ssize_t length;
-    while ((length = receive(socket, message, is_polling)) > CODE_OFFSET)
+    while ((length = receive(socket, message, is_polling)) > 0)
     {
-        message[TEMPLATE_OFFSET] = TEMPLATE_RESPONSE;
-        message[CODE_OFFSET] = 0;
         if (length != send(socket, message, (size_t)length, MSG_NOSIGNAL))
         {
             break;

@@ -13,15 +13,17 @@ import (
 	"sync"
 	"time"
 
-	"crosslanguage/service"
+	"crosslanguage/target/protocol"
+
+	"google.golang.org/protobuf/proto"
 )
 
 // The greatest argument that a program's callback accepts.
 const callbackLimit = 12
 
-// A Connection calls a server. The error of Call is a *service.Failure, or says why there is no answer.
+// A Connection calls a server. Call gives a request a correlation id, and its result may be a failure.
 type Connection interface {
-	Call(operation service.Operation, argument any) (any, error)
+	Call(request *protocol.Request) (*protocol.Response, error)
 	Close()
 }
 
@@ -30,7 +32,7 @@ type Modes struct {
 	// Timeout is the longest time of a call.
 	Timeout time.Duration
 
-	check, samples                  string
+	check                           string
 	payload, cycles, calls, callers int
 	timeoutMs, warmupMs             int
 }
@@ -38,14 +40,13 @@ type Modes struct {
 // Parse defines the options, and reads the command line.
 func Parse() *Modes {
 	var m Modes
-	flag.StringVar(&m.check, "check", "", "call what each line of a file says, and print the results")
+	flag.StringVar(&m.check, "check", "", "call with the request of each line, and print the responses")
 	flag.IntVar(&m.payload, "measure", -1, "time calls with a text of so many bytes, 0 for no argument")
 	flag.IntVar(&m.cycles, "connect-cycles", 0, "connect, ping and close so many times, and time each cycle")
 	flag.IntVar(&m.timeoutMs, "timeout-ms", 5_000, "longest time of a call")
 	flag.IntVar(&m.calls, "calls", 10_000, "calls that each caller of -measure times")
 	flag.IntVar(&m.warmupMs, "warmup-ms", 5_000, "time of calls before these")
 	flag.IntVar(&m.callers, "callers", 1, "concurrent callers of -measure, each with a connection of its own")
-	flag.StringVar(&m.samples, "samples", "", "file for the times in nanoseconds, one in a line")
 	flag.Parse()
 	m.Timeout = time.Duration(m.timeoutMs) * time.Millisecond
 	return &m
@@ -82,7 +83,7 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-// runCheck calls OPERATION ARGUMENT for each line of a file, and prints the results. Bodies are hexadecimal digits.
+// runCheck calls with the request of each line, and prints the responses. Both are hexadecimal digits.
 func (m *Modes) runCheck(connect func() (Connection, error)) error {
 	text, err := os.ReadFile(m.check)
 	if err != nil {
@@ -93,41 +94,26 @@ func (m *Modes) runCheck(connect func() (Connection, error)) error {
 		return err
 	}
 	defer connection.Close()
-	out := bufio.NewWriter(os.Stdout)
-	defer out.Flush()
-	for _, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
-		name, digits, _ := strings.Cut(line, " ")
-		result, err := call(connection, name, digits)
-		var failure *service.Failure
-		if errors.As(err, &failure) {
-			result = failure.Status.String()
-		} else if err != nil {
+	for _, line := range strings.Fields(string(text)) {
+		bytes, err := hex.DecodeString(line)
+		request := &protocol.Request{}
+		if err := errors.Join(err, proto.Unmarshal(bytes, request)); err != nil {
 			return err
 		}
-		fmt.Fprintln(out, result)
+		response, err := connection.Call(request)
+		if err != nil {
+			return err
+		}
+		if bytes, err = proto.Marshal(response); err != nil {
+			return err
+		}
+		fmt.Println(hex.EncodeToString(bytes))
 	}
 	return nil
 }
 
-func call(connection Connection, name, digits string) (string, error) {
-	operation, err := service.ParseOperation(name)
-	if err != nil {
-		return "", err
-	}
-	bytes, err := hex.DecodeString(digits)
-	if err != nil {
-		return "", err
-	}
-	argument, err := service.ReadBody(bytes, operation.Argument())
-	if err != nil {
-		return "", err
-	}
-	result, err := connection.Call(operation, argument)
-	if err != nil {
-		return "", err
-	}
-	bytes, err = service.WriteBody(nil, operation.Result(), result)
-	return hex.EncodeToString(bytes), err
+func ping() *protocol.Request {
+	return &protocol.Request{Operation: &protocol.Request_Ping{Ping: &protocol.Void{}}}
 }
 
 // measure times the calls of concurrent callers. A caller that fails ends the program, because the others wait for it.
@@ -156,7 +142,7 @@ func (m *Modes) measure(connect func() (Connection, error)) error {
 	start := time.Now()
 	close(begin)
 	finished.Wait()
-	return m.report(slices.MaxFunc(ends, time.Time.Compare).Sub(start), times)
+	return report(slices.MaxFunc(ends, time.Time.Compare).Sub(start), times)
 }
 
 // runCaller connects, warms up, and after a common beginning times its calls.
@@ -168,29 +154,28 @@ func (m *Modes) runCaller(
 		return err
 	}
 	defer connection.Close()
-	operation, argument, expected := service.Ping, any(nil), any(nil)
+	request, expected := ping(), []byte{}
 	if m.payload > 0 {
-		text := []byte(strings.Repeat("abcdefghijklmnopqrstuvwxyz", m.payload/26+1)[:m.payload])
-		operation, argument = service.Reverse, string(text)
-		slices.Reverse(text)
-		expected = string(text)
+		expected = []byte(strings.Repeat("abcdefghijklmnopqrstuvwxyz", m.payload/26+1)[:m.payload])
+		request.Operation = &protocol.Request_Reverse{Reverse: string(expected)}
+		slices.Reverse(expected)
 	}
-	result, err := connection.Call(operation, argument)
+	response, err := connection.Call(request)
 	if err != nil {
 		return err
 	}
-	if result != expected {
-		return fmt.Errorf("%v: wrong result", operation)
+	if response.GetFailure() != nil || response.GetReverse() != string(expected) {
+		return errors.New("wrong result")
 	}
 	for start := time.Now(); time.Since(start) < time.Duration(m.warmupMs)*time.Millisecond; {
-		if _, err := connection.Call(operation, argument); err != nil {
+		if _, err := connection.Call(request); err != nil {
 			return err
 		}
 	}
 	await()
 	for i := range times {
 		start := time.Now()
-		if _, err := connection.Call(operation, argument); err != nil {
+		if _, err := connection.Call(request); err != nil {
 			return err
 		}
 		times[i] = time.Since(start).Nanoseconds()
@@ -208,25 +193,21 @@ func (m *Modes) connectCycles(connect func() (Connection, error)) error {
 		if err != nil {
 			return err
 		}
-		_, err = connection.Call(service.Ping, nil)
+		_, err = connection.Call(ping())
 		connection.Close()
 		if err != nil {
 			return err
 		}
 		times[i] = time.Since(start).Nanoseconds()
 	}
-	return m.report(time.Since(begin), times)
+	return report(time.Since(begin), times)
 }
 
-// report prints a line of JSON, and writes the samples.
-func (m *Modes) report(elapsed time.Duration, times []int64) error {
-	fmt.Printf(`{"elapsed_ns":%d,"calls":%d}`+"\n", elapsed.Nanoseconds(), len(times))
-	if m.samples == "" {
-		return nil
+// report prints the time of all calls, and of each, in nanoseconds.
+func report(elapsed time.Duration, times []int64) error {
+	out := bufio.NewWriter(os.Stdout)
+	for _, time := range append([]int64{elapsed.Nanoseconds()}, times...) {
+		fmt.Fprintln(out, time)
 	}
-	var lines strings.Builder
-	for _, time := range times {
-		fmt.Fprintln(&lines, time)
-	}
-	return os.WriteFile(m.samples, []byte(lines.String()), 0o644)
+	return out.Flush()
 }

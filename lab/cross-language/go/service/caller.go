@@ -3,8 +3,11 @@
 package service
 
 import (
-	"fmt"
 	"time"
+
+	"crosslanguage/target/protocol"
+
+	"google.golang.org/protobuf/proto"
 )
 
 // Options of a Caller.
@@ -42,13 +45,12 @@ func (c *Caller) Close() {
 	c.session.close()
 }
 
-// Call calls an operation and waits for its result. The error is a *Failure or a *CallError.
-func (c *Caller) Call(operation Operation, argument any) (any, error) {
+// Call gives a request a correlation id, and waits for its result, which may be a failure. The error is a *CallError.
+func (c *Caller) Call(request *protocol.Request) (*protocol.Response, error) {
 	deadline := now() + c.timeout.Nanoseconds()
-	id := c.nextCorrelationID
+	request.CorrelationId = c.nextCorrelationID
 	c.nextCorrelationID++
-	request := envelope{requestTemplate, id, uint8(operation)}
-	if err := c.send(request, operation.Argument(), argument, deadline); err != nil {
+	if err := c.send(request, deadline); err != nil {
 		return nil, err
 	}
 	for {
@@ -56,59 +58,35 @@ func (c *Caller) Call(operation Operation, argument any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		response, body, err := readEnvelope(message)
-		if err != nil {
+		response := &protocol.Response{}
+		if err := proto.Unmarshal(message, response); err != nil {
 			return nil, &CallError{MalformedResponse, err.Error()}
 		}
-		switch {
-		case response.correlationID != id:
+		if response.CorrelationId != request.CorrelationId {
 			// Responds to an earlier call, which has timed out.
-		case response.template == callbackRequestTemplate:
-			if err := c.answerCallback(response, body, deadline); err != nil {
-				return nil, err
-			}
-		case response.template == responseTemplate:
-			return result(response, body, operation.Result())
-		default:
-			return nil, &CallError{MalformedResponse, fmt.Sprintf("template %d", response.template)}
+			continue
+		}
+		callback, isCallback := response.Outcome.(*protocol.Response_CallbackArgument)
+		if !isCallback {
+			return response, nil
+		}
+		answer := &protocol.Request{CorrelationId: request.CorrelationId}
+		if result, err := c.onCallback(callback.CallbackArgument); err != nil {
+			answer.Operation = &protocol.Request_CallbackError{CallbackError: err.Error()}
+		} else {
+			answer.Operation = &protocol.Request_CallbackResult{CallbackResult: result}
+		}
+		if err := c.send(answer, deadline); err != nil {
+			return nil, err
 		}
 	}
 }
 
-func (c *Caller) send(head envelope, kind Kind, body any, deadline int64) error {
-	message, err := WriteBody(head.write(c.buffer[:0]), kind, body)
+func (c *Caller) send(request *protocol.Request, deadline int64) error {
+	message, err := proto.MarshalOptions{}.MarshalAppend(c.buffer[:0], request)
 	if err != nil {
 		return &CallError{InvalidRequest, err.Error()}
 	}
 	c.buffer = message
 	return c.session.send(message, deadline)
-}
-
-func (c *Caller) answerCallback(request envelope, body []byte, deadline int64) error {
-	answer := envelope{callbackResponseTemplate, request.correlationID, uint8(OK)}
-	argument, err := ReadBody(body, Integer)
-	if err != nil {
-		return &CallError{MalformedResponse, err.Error()}
-	}
-	value, err := c.onCallback(argument.(int64))
-	if err != nil {
-		answer.code = uint8(CallbackFailed)
-		return c.send(answer, Text, err.Error(), deadline)
-	}
-	return c.send(answer, Integer, value, deadline)
-}
-
-func result(response envelope, body []byte, kind Kind) (any, error) {
-	if status := Status(response.code); status != OK {
-		text, err := ReadBody(body, Text)
-		if err != nil {
-			return nil, &CallError{MalformedResponse, err.Error()}
-		}
-		return nil, &Failure{status, text.(string)}
-	}
-	value, err := ReadBody(body, kind)
-	if err != nil {
-		return nil, &CallError{MalformedResponse, err.Error()}
-	}
-	return value, nil
 }

@@ -4,12 +4,10 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
 	"time"
 
 	"crosslanguage/modes"
-	"crosslanguage/service"
-	"crosslanguagegrpc/target/protocol"
+	"crosslanguage/target/protocol"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -29,14 +27,13 @@ func main() {
 		if err != nil {
 			return nil, err
 		}
-		return &connection{channel, protocol.NewServiceClient(channel), mode.Timeout}, nil
+		return &connection{channel, mode.Timeout}, nil
 	})
 }
 
 // A connection has a channel of its own.
 type connection struct {
 	channel *grpc.ClientConn
-	client  protocol.ServiceClient
 	timeout time.Duration
 }
 
@@ -44,17 +41,11 @@ func (c *connection) Close() {
 	c.channel.Close()
 }
 
-func (c *connection) Call(operation service.Operation, argument any) (any, error) {
+func (c *connection) Call(request *protocol.Request) (*protocol.Response, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
-	switch operation {
-	case service.Ping:
-		_, err := c.client.Ping(ctx, &protocol.Void{})
-		return nil, err
-	case service.Reverse:
-		result, err := c.client.Reverse(ctx, &protocol.Text{Value: argument.(string)})
-		return result.GetValue(), err
-	default:
-		return nil, fmt.Errorf("no operation of gRPC here: %v", operation)
-	}
+	response := &protocol.Response{}
+	// As a generated client, which would be in the package of the messages, whose module has no gRPC.
+	err := c.channel.Invoke(ctx, "/crosslanguage.Service/Call", request, response)
+	return response, err
 }

@@ -6,13 +6,10 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import grpc
-import service_pb2
 import service_pb2_grpc
 from cross_language import modes
-from cross_language.contract import Operation
 
 WINDOW_OPTION = ("grpc.http2.lookahead_bytes", 1 << 20)
 """The window of HTTP/2's flow control, in bytes: equal in all languages."""
@@ -37,15 +34,7 @@ def main() -> int:
         with grpc.insecure_channel(parsed.server, options=options) as channel:
             stub = service_pb2_grpc.ServiceStub(channel)
 
-            def call(operation: Operation, argument: Any) -> Any:
-                if operation is Operation.PING:
-                    stub.Ping(service_pb2.Void(), timeout=timeout)
-                    return None
-                if operation is Operation.REVERSE:
-                    return stub.Reverse(service_pb2.Text(value=argument), timeout=timeout).value
-                raise NotImplementedError(f"no operation of gRPC here: {operation.name}")
-
-            yield call
+            yield lambda request: stub.Call(request, timeout=timeout)
 
     return modes.run(parsed, connect)
 

@@ -7,21 +7,16 @@ import asyncio
 from typing import Any
 
 import grpc
-import service_pb2
 import service_pb2_grpc
-from cross_language.contract import Operation
-from cross_language.service import Objects
+from cross_language import service
 from grpc_caller import WINDOW_OPTION
 
 
 class Service(service_pb2_grpc.ServiceServicer):
-    """The operations."""
+    """The operations. A call is a session of its own."""
 
-    async def Ping(self, request: Any, _context: Any) -> Any:
-        return request
-
-    async def Reverse(self, request: Any, _context: Any) -> Any:
-        return service_pb2.Text(value=Objects().execute(Operation.REVERSE, request.value))
+    async def Call(self, request: Any, _context: Any) -> Any:
+        return service.Service(0).respond(request)
 
 
 async def serve(address: str) -> None:

@@ -1,8 +1,10 @@
-//! Generates messages, client and server from `service.proto`, without `protoc`.
+//! Generates client and server from `service.proto`, without `protoc`. The messages are those of the service.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    println!("cargo::rerun-if-changed=../service.proto");
-    let descriptors = protox::compile(["service.proto"], [".."])?;
-    tonic_prost_build::configure().compile_fds(descriptors)?;
+    println!("cargo::rerun-if-changed=../../service.proto");
+    let descriptors = protox::compile(["service.proto"], ["../.."])?;
+    tonic_prost_build::configure()
+        .extern_path(".crosslanguage", "::cross_language::protocol")
+        .compile_fds(descriptors)?;
     Ok(())
 }

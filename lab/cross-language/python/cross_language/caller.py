@@ -12,22 +12,11 @@ from pathlib import Path
 from typing import Any, Callable, TypeVar
 
 import rusteron
+import service_pb2 as pb
+from google.protobuf.message import DecodeError
 
-from . import message as messages
 from . import modes
-from .contract import (
-    KINDS,
-    REQUEST_CHANNEL,
-    REQUEST_STREAM,
-    RESPONSE_CHANNEL,
-    RESPONSE_STREAM,
-    STATUSES,
-    Kind,
-    Malformed,
-    Operation,
-    Status,
-)
-from .message import Envelope, Template
+from .contract import REQUEST_STREAM, RESPONSE_STREAM, add_options
 
 T = TypeVar("T")
 
@@ -36,12 +25,10 @@ _CHECK_INTERVAL = 0.01
 
 
 class CallError(Exception):
-    """A call has no result. ``name`` is the contract's, and that of the server's status if the server has answered."""
+    """A call has no response. ``name`` is the contract's."""
 
-    def __init__(self, name: str, text: str, status: Status | None = None) -> None:
+    def __init__(self, name: str, text: str) -> None:
         super().__init__(f"{name}: {text}")
-        self.status = status
-        """The status in the server's answer; ``None`` if the call has no answer."""
 
 
 class AeronTransport:
@@ -159,7 +146,7 @@ class InProcess:
 
 
 class Caller:
-    """A session, for one thread. After an error that is no answer of the server, close the caller and connect anew."""
+    """A session, for one thread. After an error, close the caller and connect anew."""
 
     def __init__(self, transport: Any, timeout: float, on_callback: Callable[[int], int]) -> None:
         """``on_callback`` answers callbacks, and raises ``ValueError`` to fail."""
@@ -168,60 +155,33 @@ class Caller:
         self._on_callback = on_callback
         self._next_correlation_id = 1
 
-    def call(self, operation: Operation, argument: Any) -> Any:
-        """Calls an operation and waits for its result. Raises ``CallError``."""
+    def call(self, request: Any) -> Any:
+        """Gives a request a correlation id, and waits for its result, which may be a failure. Raises ``CallError``."""
         deadline = time.monotonic() + self._timeout
-        correlation_id = self._next_correlation_id
+        request.correlation_id = correlation_id = self._next_correlation_id
         self._next_correlation_id += 1
-        kind, result_kind = KINDS[operation]
-        self._send(Envelope(Template.REQUEST, correlation_id, operation), kind, argument, deadline)
+        self._transport.send(request.SerializeToString(), deadline)
         while True:
-            message = self._transport.receive(deadline)
             try:
-                answer, start = Envelope.read(message)
-                # Responses to earlier calls, which have timed out, are skipped.
-                if answer.correlation_id != correlation_id:
-                    continue
-                if answer.template is Template.CALLBACK_REQUEST:
-                    self._answer_callback(answer, message, start, deadline)
-                elif answer.template is Template.RESPONSE:
-                    return _result(result_kind, answer, message, start)
-            except Malformed as error:
+                response = pb.Response.FromString(self._transport.receive(deadline))
+            except DecodeError as error:
                 raise CallError("MALFORMED_RESPONSE", str(error)) from error
-
-    def _answer_callback(self, request: Envelope, message: bytes, start: int, deadline: float) -> None:
-        status, kind = Status.OK, Kind.INTEGER
-        content: Any
-        try:
-            content = self._on_callback(messages.read(Kind.INTEGER, message, start))
-        except (Malformed, ValueError) as error:
-            status, kind, content = Status.CALLBACK_FAILED, Kind.TEXT, str(error)
-        self._send(Envelope(Template.CALLBACK_RESPONSE, request.correlation_id, status), kind, content, deadline)
-
-    def _send(self, envelope: Envelope, kind: Kind, content: Any, deadline: float) -> None:
-        try:
-            message = envelope.write() + messages.write(kind, content)
-        except Malformed as error:
-            raise CallError("INVALID_REQUEST", str(error)) from error
-        self._transport.send(message, deadline)
-
-
-def _result(kind: Kind, envelope: Envelope, message: bytes, start: int) -> Any:
-    """Returns the result of a response, or raises its error."""
-    status = STATUSES.get(envelope.code)
-    if status is None:
-        raise Malformed(f"status {envelope.code}")
-    if status is Status.OK:
-        return messages.read(kind, message, start)
-    raise CallError(status.name, messages.read(Kind.TEXT, message, start), status)
+            # Responses to earlier calls, which have timed out, are skipped.
+            if response.correlation_id != correlation_id:
+                continue
+            if not response.HasField("callback_argument"):
+                return response
+            answer = pb.Request(correlation_id=correlation_id)
+            try:
+                answer.callback_result = self._on_callback(response.callback_argument)
+            except ValueError as error:
+                answer.callback_error = str(error)
+            self._transport.send(answer.SerializeToString(), deadline)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="caller", description="Calls the cross-language service")
-    parser.add_argument("--aeron-dir", metavar="DIR", help="directory of a running media driver")
-    parser.add_argument("--request-channel", metavar="URI", default=REQUEST_CHANNEL)
-    parser.add_argument("--response-channel", metavar="URI", default=RESPONSE_CHANNEL)
-    parser.add_argument("--idle", default="backoff", help="spin, yield or backoff")
+    add_options(parser)
     parser.add_argument("--in-process", metavar="DIR", help="call the C library of this folder instead")
     modes.add_options(parser)
     parsed = parser.parse_args()

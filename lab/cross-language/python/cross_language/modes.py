@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import threading
@@ -11,11 +10,10 @@ import time
 from contextlib import AbstractContextManager
 from typing import Any, Callable
 
-from . import message
-from .contract import KINDS, Operation, Status
+import service_pb2 as pb
 
-Call = Callable[[Operation, Any], Any]
-"""Calls an operation with an argument. Raises an exception with a ``status``, ``None`` if the call has no answer."""
+Call = Callable[[Any], Any]
+"""Gives a request a correlation id, and returns its response, which may be a failure."""
 
 Connect = Callable[[], "AbstractContextManager[Call]"]
 """Connects. The end of the context closes the connection."""
@@ -34,14 +32,13 @@ def square(argument: int) -> int:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options that choose a mode, and its settings."""
     mode = parser.add_mutually_exclusive_group(required=True)
-    mode.add_argument("--check", metavar="FILE", help="call what each line of a file says, and print the results")
+    mode.add_argument("--check", metavar="FILE", help="call with the request of each line, and print the responses")
     mode.add_argument("--measure", metavar="BYTES", type=int, help="time calls with a text, 0 for no argument")
     mode.add_argument("--connect-cycles", metavar="N", type=int, help="connect, ping and close, and time each cycle")
     parser.add_argument("--timeout-ms", metavar="MS", type=int, default=5_000, help="longest time of a call")
     parser.add_argument("--calls", metavar="N", type=int, default=10_000, help="calls that each caller times")
     parser.add_argument("--warmup-ms", metavar="MS", type=int, default=5_000, help="time of calls before these")
     parser.add_argument("--callers", metavar="K", type=int, default=1, help="concurrent callers, each a thread")
-    parser.add_argument("--samples", metavar="FILE", help="file for the times in nanoseconds, one in a line")
 
 
 def run(parsed: argparse.Namespace, connect: Connect) -> int:
@@ -55,7 +52,7 @@ def run(parsed: argparse.Namespace, connect: Connect) -> int:
         else:
             begin = time.perf_counter_ns()
             times = [_cycle(connect) for _ in range(parsed.connect_cycles)]
-            _report(parsed.samples, time.perf_counter_ns() - begin, times)
+            _report(time.perf_counter_ns() - begin, times)
     except Exception as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -65,36 +62,23 @@ def run(parsed: argparse.Namespace, connect: Connect) -> int:
 def _cycle(connect: Connect) -> int:
     start = time.perf_counter_ns()
     with connect() as call:
-        call(Operation.PING, None)
+        call(pb.Request(ping={}))
     return time.perf_counter_ns() - start
 
 
 def _check(cases: str, call: Call) -> None:
-    """Calls ``OPERATION ARGUMENT`` for each line of a file, and prints the results. Bodies are hexadecimal digits."""
+    """Calls with the request of each line, and prints the responses. Both are hexadecimal digits."""
     with open(cases, encoding="ascii") as lines:
         for line in lines:
-            name, argument = line.split()
-            operation = Operation[name.upper()]
-            kind, result_kind = KINDS[operation]
-            try:
-                result = call(operation, message.read(kind, bytes.fromhex(argument)))
-                print(message.write(result_kind, result).hex())
-            except Exception as error:
-                status: Status | None = getattr(error, "status", None)
-                if status is None:
-                    raise
-                print(status.name)
+            print(call(pb.Request.FromString(bytes.fromhex(line))).SerializeToString().hex())
 
 
 def _measure(parsed: argparse.Namespace, connect: Connect) -> None:
     """Times calls of concurrent callers."""
     clock = time.perf_counter_ns
     payload = parsed.measure
-    operation, argument, expected = Operation.PING, None, None
-    if payload > 0:
-        letters = "abcdefghijklmnopqrstuvwxyz"
-        argument = (letters * (payload // len(letters) + 1))[:payload]
-        operation, expected = Operation.REVERSE, argument[::-1]
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    text = (letters * (payload // len(letters) + 1))[:payload]
     begins: list[int] = []
 
     def begin() -> None:
@@ -108,16 +92,18 @@ def _measure(parsed: argparse.Namespace, connect: Connect) -> None:
     def run_caller() -> None:
         try:
             with connect() as call:
-                if call(operation, argument) != expected:
-                    raise RuntimeError(f"{operation.name}: wrong result")
+                request = pb.Request(reverse=text) if payload > 0 else pb.Request(ping={})
+                response = call(request)
+                if not response.HasField("ping") and response.reverse != text[::-1]:
+                    raise RuntimeError("wrong result")
                 warm = clock() + parsed.warmup_ms * 1_000_000
                 while clock() < warm:
-                    call(operation, argument)
+                    call(request)
                 times = [0] * parsed.calls
                 barrier.wait()
                 for index in range(parsed.calls):
                     start = clock()
-                    call(operation, argument)
+                    call(request)
                     times[index] = clock() - start
                 ends.append(clock())
                 samples.extend(times)
@@ -131,11 +117,10 @@ def _measure(parsed: argparse.Namespace, connect: Connect) -> None:
         caller.start()
     for caller in callers:
         caller.join()
-    _report(parsed.samples, max(ends) - begins[0], samples)
+    _report(max(ends) - begins[0], samples)
 
 
-def _report(path: str | None, elapsed: int, times: list[int]) -> None:
-    print(json.dumps({"elapsed_ns": elapsed, "calls": len(times)}, separators=(",", ":")), flush=True)
-    if path is not None:
-        with open(path, "w", encoding="ascii") as file:
-            file.writelines(f"{sample}\n" for sample in times)
+def _report(elapsed: int, times: list[int]) -> None:
+    """Prints the time of all calls, and of each, in nanoseconds."""
+    sys.stdout.writelines(f"{time}\n" for time in [elapsed, *times])
+    sys.stdout.flush()

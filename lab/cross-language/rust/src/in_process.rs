@@ -5,49 +5,43 @@
 
 #![expect(unsafe_code, reason = "an interface for C")]
 
-use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
 use std::time::{Duration, Instant};
 
-use rusteron_client::OfferError;
+use prost::Message;
 
-use crate::session::{Responses, Session};
-use crate::{CallError, Transport};
+use crate::protocol::Response;
+use crate::{CallError, Service, Transport};
 
 /// Never checked, because the caller answers a callback before it returns.
 const CALLBACK_TIMEOUT: Duration = Duration::from_secs(60);
 
-impl Responses for VecDeque<Vec<u8>> {
-    fn offer(&mut self, head: &[u8], rest: &[u8]) -> Result<(), OfferError> {
-        self.push_back([head, rest].concat());
-        Ok(())
-    }
-
-    fn longest_message(&self) -> usize {
-        usize::MAX
-    }
-}
-
 /// A session with the service in this process.
 #[derive(Debug)]
 pub struct InProcess {
-    session: Session<VecDeque<Vec<u8>>>,
-    /// The request in one piece, and then the message that was received last.
+    service: Service,
+    /// The response to the last request, and then the message that was received last.
     message: Vec<u8>,
+    has_message: bool,
 }
 
 impl InProcess {
     /// Begins a session.
     #[must_use]
     pub fn new() -> Self {
-        let mut session = Session::new(0, CALLBACK_TIMEOUT);
-        session.open(VecDeque::new());
-        Self { session, message: Vec::new() }
+        let service = Service::new(CALLBACK_TIMEOUT);
+        Self { service, message: Vec::new(), has_message: false }
+    }
+
+    fn execute(&mut self, message: &[u8]) {
+        let response = self.service.receive(message);
+        self.message.clear();
+        response.encode(&mut self.message).expect("a vector grows");
+        self.has_message = true;
     }
 
     fn next_message(&mut self) -> Option<&[u8]> {
-        self.message = self.session.responses()?.pop_front()?;
-        Some(&self.message)
+        std::mem::take(&mut self.has_message).then_some(&self.message)
     }
 }
 
@@ -58,21 +52,13 @@ impl Default for InProcess {
 }
 
 impl Transport for InProcess {
-    fn send(&mut self, head: &[u8], rest: &[u8], _deadline: Instant) -> Result<(), CallError> {
-        self.message.clear();
-        self.message.extend_from_slice(head);
-        self.message.extend_from_slice(rest);
-        self.session.receive(&self.message);
+    fn send(&mut self, message: &[u8], _deadline: Instant) -> Result<(), CallError> {
+        self.execute(message);
         Ok(())
     }
 
-    fn receive(
-        &mut self,
-        _deadline: Instant,
-        handler: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), CallError> {
-        handler(self.next_message().ok_or(CallError::TimedOut)?);
-        Ok(())
+    fn receive(&mut self, _deadline: Instant) -> Result<Response, CallError> {
+        Ok(Response::decode(self.next_message().ok_or(CallError::TimedOut)?)?)
     }
 }
 
@@ -107,7 +93,7 @@ pub unsafe extern "C" fn session_send(
     // SAFETY: the caller of this function passes a session that is open and that it alone uses, and readable bytes.
     let (session, message) =
         unsafe { (&mut *session, std::slice::from_raw_parts(message, length)) };
-    session.session.receive(message);
+    session.execute(message);
     OK
 }
 

@@ -2,23 +2,20 @@
 //!
 //! `CONTRACT.md` beside this crate defines operations, messages, errors and deadlines.
 
-mod body;
 mod caller;
 mod contract;
 pub mod in_process;
-mod message;
 pub mod modes;
+pub mod protocol;
 mod server;
 mod service;
 mod session;
 
-pub use body::{Body, DEPTH_LIMIT, Kind, Malformed, NODE_LIMIT, Value};
-pub use caller::{AeronTransport, CallError, Caller, ConnectOptions, Transport};
+pub use caller::{AeronTransport, CallError, Caller, Transport};
 pub use contract::{
-    LIST_LIMIT, OBJECT_LIMIT, OPEN_CALL_LIMIT, Operation, REQUEST_CHANNEL, REQUEST_STREAM,
-    RESPONSE_CHANNEL, RESPONSE_STREAM, SMALL_ARRAY_LIMIT, SQUARES_LIMIT, Status,
+    ConnectOptions, OBJECT_LIMIT, OPEN_CALL_LIMIT, REQUEST_CHANNEL, REQUEST_STREAM,
+    RESPONSE_CHANNEL, RESPONSE_STREAM, SMALL_ARRAY_LIMIT, SQUARES_LIMIT,
 };
 pub use in_process::InProcess;
-pub use message::{ENVELOPE_LENGTH, Envelope, NO_CORRELATION_ID, Template};
 pub use server::{Server, ServerOptions};
-pub use service::{Failure, Objects};
+pub use service::Service;

@@ -1,7 +1,7 @@
 //! The modes of a caller's program, equal over all transports: checking, measuring, connecting.
 
-use std::fmt::Write as _;
 use std::fs;
+use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::exit;
 use std::sync::Barrier;
@@ -9,8 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use prost::Message;
 
-use crate::{Body, CallError, Operation};
+use crate::protocol::{Operation, Outcome, Request, Response, Void};
 
 /// The greatest argument that a program's callback accepts.
 const CALLBACK_LIMIT: i64 = 12;
@@ -22,7 +23,7 @@ pub type ProgramError = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 pub struct Modes {
-    /// Call what each line of a file says, and print the results
+    /// Call with the request of each line of a file, and print the responses
     #[arg(long, value_name = "FILE", group = "mode")]
     check: Option<PathBuf>,
 
@@ -49,10 +50,6 @@ pub struct Modes {
     /// Concurrent callers of `--measure`, each a thread with a connection of its own
     #[arg(long, value_name = "K", default_value_t = 1)]
     callers: usize,
-
-    /// File for the times in nanoseconds, one in a line
-    #[arg(long, value_name = "FILE")]
-    samples: Option<PathBuf>,
 }
 
 /// Answers a callback of a caller's program: with the square of a small integer.
@@ -81,7 +78,7 @@ impl Modes {
         connect: impl Fn() -> Result<C, ProgramError> + Sync,
     ) -> Result<(), ProgramError>
     where
-        C: FnMut(Operation, &Body) -> Result<Body, CallError>,
+        C: FnMut(&mut Request) -> Result<Response, ProgramError>,
     {
         if let Some(path) = &self.check {
             check(path, connect()?)
@@ -92,10 +89,10 @@ impl Modes {
             let mut times = Vec::with_capacity(cycles);
             for _ in 0..cycles {
                 let start = Instant::now();
-                connect()?(Operation::Ping, &Body::Void)?;
+                connect()?(&mut Operation::Ping(Void {}).into())?;
                 times.push(start.elapsed());
             }
-            self.report(begin.elapsed(), &times)
+            report(begin.elapsed(), &times)
         } else {
             Err("one of --check, --measure and --connect-cycles is required".into())
         }
@@ -109,25 +106,23 @@ impl Modes {
         connect: impl Fn() -> Result<C, ProgramError> + Sync,
     ) -> Result<(), ProgramError>
     where
-        C: FnMut(Operation, &Body) -> Result<Body, CallError>,
+        C: FnMut(&mut Request) -> Result<Response, ProgramError>,
     {
         let barrier = Barrier::new(self.callers + 1);
         let run_caller = || -> Result<_, ProgramError> {
             let mut call = connect()?;
             let text: String = ('a'..='z').cycle().take(payload).collect();
-            let (operation, argument, expected) = match payload {
-                0 => (Operation::Ping, Body::Void, Body::Void),
-                _ => {
-                    let reversed = text.chars().rev().collect();
-                    (Operation::Reverse, Body::Text(text), Body::Text(reversed))
-                }
+            let (expected, operation) = match payload {
+                0 => (Outcome::Ping(Void {}), Operation::Ping(Void {})),
+                _ => (Outcome::Reverse(text.chars().rev().collect()), Operation::Reverse(text)),
             };
-            if call(operation, &argument)? != expected {
-                return Err(format!("{operation}: wrong result").into());
+            let mut request = Request::from(operation);
+            if call(&mut request)?.outcome != Some(expected) {
+                return Err("wrong result".into());
             }
             let warm = Instant::now() + Duration::from_millis(self.warmup_ms);
             while Instant::now() < warm {
-                call(operation, &argument)?;
+                call(&mut request)?;
             }
             let mut times = Vec::with_capacity(self.calls);
             // All are ready, and begin.
@@ -135,7 +130,7 @@ impl Modes {
             barrier.wait();
             for _ in 0..self.calls {
                 let start = Instant::now();
-                call(operation, &argument)?;
+                call(&mut request)?;
                 times.push(start.elapsed());
             }
             Ok((times, Instant::now()))
@@ -154,21 +149,18 @@ impl Modes {
         });
         let end = callers.iter().map(|(_, end)| *end).max().unwrap_or(start);
         let times: Vec<_> = callers.into_iter().flat_map(|(times, _)| times).collect();
-        self.report(end - start, &times)
+        report(end - start, &times)
     }
+}
 
-    /// Prints a line of JSON, and writes the samples.
-    fn report(&self, elapsed: Duration, times: &[Duration]) -> Result<(), ProgramError> {
-        println!(r#"{{"elapsed_ns":{},"calls":{}}}"#, elapsed.as_nanos(), times.len());
-        if let Some(path) = &self.samples {
-            let mut lines = String::with_capacity(8 * times.len());
-            for time in times {
-                let _ = writeln!(lines, "{}", time.as_nanos());
-            }
-            fs::write(path, lines)?;
-        }
-        Ok(())
+/// Prints the time of all calls, and of each, in nanoseconds.
+fn report(elapsed: Duration, times: &[Duration]) -> Result<(), ProgramError> {
+    let mut output = BufWriter::new(std::io::stdout().lock());
+    for time in std::iter::once(&elapsed).chain(times) {
+        writeln!(output, "{}", time.as_nanos())?;
     }
+    output.flush()?;
+    Ok(())
 }
 
 /// Prints an error, and ends the program.
@@ -177,24 +169,14 @@ pub fn fail(error: &ProgramError) -> ! {
     exit(1)
 }
 
-/// Calls `OPERATION ARGUMENT` for each line of a file, and prints the results. Bodies are hexadecimal digits.
+/// Calls with the request of each line of a file, and prints the responses. Both are hexadecimal digits.
 fn check(
     cases: &Path,
-    mut call: impl FnMut(Operation, &Body) -> Result<Body, CallError>,
+    mut call: impl FnMut(&mut Request) -> Result<Response, ProgramError>,
 ) -> Result<(), ProgramError> {
     for line in fs::read_to_string(cases)?.lines() {
-        let (name, argument) = line.split_once(' ').ok_or("a line without argument")?;
-        let operation = Operation::from_name(name).ok_or("no such operation")?;
-        let argument = Body::read(operation.argument(), &bytes(argument)?)?;
-        match call(operation, &argument) {
-            Ok(result) => {
-                let mut bytes = Vec::new();
-                result.write(&mut bytes)?;
-                println!("{}", digits(&bytes));
-            }
-            Err(CallError::Failed(status, _)) => println!("{status}"),
-            Err(error) => return Err(error.into()),
-        }
+        let mut request = Request::decode(bytes(line)?.as_slice())?;
+        println!("{}", digits(&call(&mut request)?.encode_to_vec()));
     }
     Ok(())
 }

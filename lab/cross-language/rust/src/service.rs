@@ -1,182 +1,243 @@
-//! The operations, without messages.
+//! The service without a transport: each request of a session gives one response.
 
-use std::{fmt, mem};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
-use crate::contract::{OBJECT_LIMIT, SMALL_ARRAY_LIMIT, SQUARES_LIMIT};
-use crate::{Body, Operation, Status, Value};
+use prost::Message;
 
-/// The reason why an operation has no result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// The status of the response. Never [`Status::Ok`].
-    pub status: Status,
-    /// The text of the response.
-    pub text: String,
-}
+use crate::contract::{OBJECT_LIMIT, OPEN_CALL_LIMIT, SMALL_ARRAY_LIMIT, SQUARES_LIMIT};
+use crate::protocol::value::Kind;
+use crate::protocol::{
+    CallObject, CreateObject, Failure, Integers, Members, ObjectValue, Operation, Outcome, Request,
+    Response, Status, Value, Values,
+};
 
-impl Failure {
-    /// Returns the failure of a status other than [`Status::Ok`], with a text for the caller.
-    pub fn new(status: Status, text: impl Into<String>) -> Self {
-        Self { status, text: text.into() }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.status, self.text)
-    }
-}
-
-/// The objects of a session: values, which calls add to.
-#[derive(Debug, Default)]
-pub struct Objects {
+/// The objects and open calls of a session.
+#[derive(Debug)]
+pub struct Service {
+    callback_timeout: Duration,
     /// The value of object 1, of object 2, …
-    values: Vec<i64>,
+    objects: Vec<i64>,
+    /// Calls that await an answer to a callback, by correlation id.
+    open_calls: HashMap<i64, OpenCall>,
 }
 
-impl Objects {
-    /// Executes an operation other than [`Operation::Callback`], which needs the caller.
-    ///
-    /// # Errors
-    /// The argument is invalid. No object has changed.
-    pub fn execute(&mut self, operation: Operation, argument: Body) -> Result<Body, Failure> {
-        match (operation, argument) {
-            (Operation::Ping, Body::Void) => Ok(Body::Void),
-            (Operation::Successor, Body::Integer(value)) => Ok(Body::Integer(add(value, 1)?)),
-            (Operation::Reverse, Body::Text(text)) => Ok(Body::Text(reversed(text))),
-            (Operation::RunningSums, Body::Integers(values)) => running_sums(values),
-            (Operation::Total, Body::Integers(values)) => {
-                Ok(Body::Integer(values.into_iter().try_fold(0, add)?))
+/// A call of `callback`.
+#[derive(Debug, Clone, Copy)]
+struct OpenCall {
+    /// The argument of the callback that awaits its answer.
+    current: i64,
+    last: i64,
+    sum: i64,
+    deadline: Instant,
+}
+
+impl Service {
+    /// Begins a session.
+    pub fn new(callback_timeout: Duration) -> Self {
+        Self { callback_timeout, objects: Vec::new(), open_calls: HashMap::new() }
+    }
+
+    /// Decodes and executes a request.
+    pub fn receive(&mut self, message: &[u8]) -> Response {
+        match Request::decode(message) {
+            Ok(request) => self.respond(request),
+            Err(error) => {
+                // No call has this correlation id.
+                Response::new(0, Err(Failure::new(Status::MalformedMessage, error.to_string())))
             }
-            (Operation::Squares, Body::Integer(count @ 0..=SQUARES_LIMIT)) => {
-                Ok(Body::Integers((0..count).map(|number| number * number).collect()))
-            }
-            (Operation::Create, Body::CreateObject { initial_value, amount }) => {
-                self.create(initial_value, amount)
-            }
-            (Operation::Call, Body::CallObject { object_id, amount }) => {
-                self.call(object_id, amount)
-            }
-            (Operation::Transform, Body::Value(value))
-            | (Operation::TransformAll, Body::Value(value @ Value::List(_))) => {
-                Ok(Body::Value(transform(value)?))
-            }
-            (operation, argument) => Err(Failure::new(
-                Status::InvalidArgument,
-                format!("{operation} accepts no such {:?}", argument.kind()),
-            )),
         }
     }
 
-    fn create(&mut self, initial_value: i64, amount: i64) -> Result<Body, Failure> {
-        if self.values.len() == OBJECT_LIMIT {
+    /// Executes a request. A failure has changed no object.
+    pub fn respond(&mut self, request: Request) -> Response {
+        let id = request.correlation_id;
+        let result = match request.operation {
+            Some(operation) => self.execute(id, operation),
+            None => Err(Failure::new(Status::UnknownOperation, "a request of no known operation")),
+        };
+        Response::new(id, result)
+    }
+
+    fn execute(&mut self, id: i64, operation: Operation) -> Result<Outcome, Failure> {
+        Ok(match operation {
+            Operation::Ping(void) => Outcome::Ping(void),
+            Operation::Successor(value) => Outcome::Successor(add(value, 1)?),
+            Operation::Reverse(text) => Outcome::Reverse(reversed(text)),
+            Operation::RunningSums(values) => Outcome::RunningSums(running_sums(values)?),
+            Operation::Create(argument) => Outcome::Create(self.create(argument)?),
+            Operation::Call(argument) => Outcome::Call(self.call(argument)?),
+            Operation::Callback(count) => self.callback(id, count)?,
+            Operation::Transform(value) => Outcome::Transform(transform(value)?),
+            Operation::Total(Integers { values }) => {
+                Outcome::Total(values.into_iter().try_fold(0, add)?)
+            }
+            Operation::Squares(count @ 0..=SQUARES_LIMIT) => Outcome::Squares(Integers {
+                values: (0..count).map(|number| number * number).collect(),
+            }),
+            Operation::Squares(count) => {
+                return Err(invalid(format!("{count} squares: 0 to {SQUARES_LIMIT}")));
+            }
+            Operation::TransformAll(values) => Outcome::TransformAll(transform_all(values)?),
+            Operation::CallbackResult(value) => self.callback_answer(id, Ok(value))?,
+            Operation::CallbackError(text) => self.callback_answer(id, Err(text))?,
+        })
+    }
+
+    fn create(&mut self, argument: CreateObject) -> Result<ObjectValue, Failure> {
+        if self.objects.len() == OBJECT_LIMIT {
             return Err(Failure::new(Status::LimitReached, format!("{OBJECT_LIMIT} objects")));
         }
-        let value = add(initial_value, amount)?;
-        self.values.push(value);
-        Ok(Body::ObjectValue { object_id: self.values.len() as i64, value })
+        let value = add(argument.initial_value, argument.amount)?;
+        self.objects.push(value);
+        Ok(ObjectValue { object_id: self.objects.len() as i64, value })
     }
 
-    fn call(&mut self, object_id: i64, amount: i64) -> Result<Body, Failure> {
+    fn call(&mut self, argument: CallObject) -> Result<ObjectValue, Failure> {
+        let CallObject { object_id, amount } = argument;
         let index = usize::try_from(object_id).ok().and_then(|id| id.checked_sub(1));
         let value = index
-            .and_then(|index| self.values.get_mut(index))
+            .and_then(|index| self.objects.get_mut(index))
             .ok_or_else(|| Failure::new(Status::UnknownObject, format!("no object {object_id}")))?;
         *value = add(*value, amount)?;
-        Ok(Body::ObjectValue { object_id, value: *value })
+        Ok(ObjectValue { object_id, value: *value })
+    }
+
+    fn callback(&mut self, id: i64, count: i64) -> Result<Outcome, Failure> {
+        if !(0..=SMALL_ARRAY_LIMIT as i64).contains(&count) {
+            return Err(invalid(format!("{count} callbacks: 0 to {SMALL_ARRAY_LIMIT}")));
+        }
+        if self.open_calls.contains_key(&id) {
+            return Err(invalid(format!("call {id} is open")));
+        }
+        if count == 0 {
+            return Ok(Outcome::Callback(0));
+        }
+        if self.open_calls.len() == OPEN_CALL_LIMIT {
+            return Err(Failure::new(
+                Status::LimitReached,
+                format!("{OPEN_CALL_LIMIT} open calls"),
+            ));
+        }
+        Ok(self.call_back(id, 1, count, 0))
+    }
+
+    fn call_back(&mut self, id: i64, current: i64, last: i64, sum: i64) -> Outcome {
+        let deadline = Instant::now() + self.callback_timeout;
+        self.open_calls.insert(id, OpenCall { current, last, sum, deadline });
+        Outcome::CallbackArgument(current)
+    }
+
+    fn callback_answer(
+        &mut self,
+        id: i64,
+        answer: Result<i64, String>,
+    ) -> Result<Outcome, Failure> {
+        let call = self
+            .open_calls
+            .remove(&id)
+            .ok_or_else(|| Failure::new(Status::UnknownCall, format!("call {id} is not open")))?;
+        let value = answer.map_err(|text| Failure::new(Status::CallbackFailed, text))?;
+        let sum = add(call.sum, value)?;
+        Ok(match call.current {
+            current if current < call.last => self.call_back(id, current + 1, call.last, sum),
+            _ => Outcome::Callback(sum),
+        })
+    }
+
+    /// Ends calls whose callback has not been answered in time. Returns their responses.
+    pub(crate) fn expire(&mut self, now: Instant) -> Vec<Response> {
+        let text = format!("no answer to a callback within {:?}", self.callback_timeout);
+        let failure = Failure::new(Status::CallbackFailed, text);
+        let late = self.open_calls.iter().filter(|(_, call)| now > call.deadline);
+        let late: Vec<i64> = late.map(|(id, _)| *id).collect();
+        self.open_calls.retain(|id, _| !late.contains(id));
+        late.into_iter().map(|id| Response::new(id, Err(failure.clone()))).collect()
     }
 }
 
-pub(crate) fn add(value: i64, amount: i64) -> Result<i64, Failure> {
-    value.checked_add(amount).ok_or_else(|| {
-        Failure::new(Status::InvalidArgument, format!("{value} + {amount} is out of range"))
-    })
+fn invalid(text: impl Into<String>) -> Failure {
+    Failure::new(Status::InvalidArgument, text)
 }
 
-fn running_sums(mut values: Vec<i64>) -> Result<Body, Failure> {
-    if values.len() > SMALL_ARRAY_LIMIT {
-        let text = format!("{} integers: at most {SMALL_ARRAY_LIMIT}", values.len());
-        return Err(Failure::new(Status::InvalidArgument, text));
+fn add(value: i64, amount: i64) -> Result<i64, Failure> {
+    let sum = value.checked_add(amount);
+    sum.ok_or_else(|| invalid(format!("{value} + {amount} is out of range")))
+}
+
+fn running_sums(mut integers: Integers) -> Result<Integers, Failure> {
+    let count = integers.values.len();
+    if count > SMALL_ARRAY_LIMIT {
+        return Err(invalid(format!("{count} integers: at most {SMALL_ARRAY_LIMIT}")));
     }
     let mut sum = 0;
-    for value in &mut values {
+    for value in &mut integers.values {
         sum = add(sum, *value)?;
         *value = sum;
     }
-    Ok(Body::Integers(values))
+    Ok(integers)
 }
 
 fn reversed(text: String) -> String {
-    let mut bytes = text.into_bytes();
-    reverse(&mut bytes);
-    String::from_utf8(bytes).unwrap_or_else(|error| {
-        // Characters of several bytes are no UTF-8 backwards.
-        let mut bytes = error.into_bytes();
-        reverse(&mut bytes);
-        String::from_utf8(bytes).expect("the text").chars().rev().collect()
-    })
-}
-
-/// Reverses bytes, eight from either end at a time, because the slice's own method is slower for long texts.
-fn reverse(bytes: &mut [u8]) {
-    const LENGTH: usize = size_of::<u64>();
-    let middle = bytes.len() / 2;
-    let (front, back) = bytes.split_at_mut(middle);
-    let back_start = back.len() - middle;
-    let (mut fronts, mut backs) =
-        (front.chunks_exact_mut(LENGTH), back[back_start..].rchunks_exact_mut(LENGTH));
-    let swapped = |word: &[u8]| {
-        let word = u64::from_ne_bytes(word.try_into().expect("eight bytes"));
-        word.swap_bytes().to_ne_bytes()
-    };
-    for (front, back) in (&mut fronts).zip(&mut backs) {
-        let new_back = swapped(front);
-        front.copy_from_slice(&swapped(back));
-        back.copy_from_slice(&new_back);
+    if !text.is_ascii() {
+        return text.chars().rev().collect();
     }
-    let (front, back) = (fronts.into_remainder(), backs.into_remainder());
-    front.iter_mut().zip(back.iter_mut().rev()).for_each(|(front, back)| mem::swap(front, back));
+    let mut bytes = text.into_bytes();
+    bytes.reverse();
+    String::from_utf8(bytes).expect("ASCII")
 }
 
 /// Changes each value in a way that shows that its type was understood.
 fn transform(value: Value) -> Result<Value, Failure> {
-    Ok(match value {
-        Value::Null => Value::Null,
-        Value::Bool(value) => Value::Bool(!value),
-        Value::Integer(value) => Value::Integer(value.checked_neg().ok_or_else(|| {
-            Failure::new(Status::InvalidArgument, format!("-({value}) is out of range"))
-        })?),
-        Value::Number(value) => Value::Number(value / 2.0),
-        Value::Text(text) => Value::Text(reversed(text)),
-        Value::List(values) => {
-            Value::List(values.into_iter().rev().map(transform).collect::<Result<_, _>>()?)
-        }
-        Value::Map(values) => Value::Map(
-            values
-                .into_iter()
-                .map(|(key, value)| Ok((key, transform(value)?)))
-                .collect::<Result<_, Failure>>()?,
+    let kind = match value.kind.ok_or_else(|| invalid("a value of no known kind"))? {
+        Kind::Null(void) => Kind::Null(void),
+        Kind::Boolean(value) => Kind::Boolean(!value),
+        Kind::Integer(value) => Kind::Integer(
+            value.checked_neg().ok_or_else(|| invalid(format!("-({value}) is out of range")))?,
         ),
-    })
+        Kind::Number(value) => Kind::Number(value / 2.0),
+        Kind::Text(text) => Kind::Text(reversed(text)),
+        Kind::List(values) => Kind::List(transform_all(values)?),
+        Kind::Map(Members { members }) => {
+            let transformed = |(key, value): (String, Value)| match key.contains('\0') {
+                true => Err(invalid("U+0000 in a key")),
+                false => Ok((key, transform(value)?)),
+            };
+            let members = members.into_iter().map(transformed).collect::<Result<_, _>>()?;
+            Kind::Map(Members { members })
+        }
+    };
+    Ok(Value { kind: Some(kind) })
+}
+
+fn transform_all(values: Values) -> Result<Values, Failure> {
+    let values = values.values.into_iter().rev().map(transform).collect::<Result<_, _>>()?;
+    Ok(Values { values })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn service() -> Service {
+        Service::new(Duration::from_secs(60))
+    }
+
+    fn create(initial_value: i64, amount: i64) -> Operation {
+        Operation::Create(CreateObject { initial_value, amount })
+    }
+
     #[test]
     fn failed_calls_change_no_object() {
-        let mut objects = Objects::default();
-        let create = Body::CreateObject { initial_value: i64::MAX, amount: 1 };
-        assert!(objects.execute(Operation::Create, create).is_err());
-        let create = Body::CreateObject { initial_value: i64::MAX - 1, amount: 1 };
-        let created = objects.execute(Operation::Create, create).unwrap();
-        assert_eq!(created, Body::ObjectValue { object_id: 1, value: i64::MAX });
-        let call = |amount| Body::CallObject { object_id: 1, amount };
-        let error = objects.execute(Operation::Call, call(1)).unwrap_err();
-        assert_eq!(error.status, Status::InvalidArgument);
-        let called = objects.execute(Operation::Call, call(0)).unwrap();
-        assert_eq!(called, Body::ObjectValue { object_id: 1, value: i64::MAX });
+        let mut service = service();
+        assert!(service.execute(1, create(i64::MAX, 1)).is_err());
+        let object = ObjectValue { object_id: 1, value: i64::MAX };
+        let created = service.execute(2, create(i64::MAX - 1, 1)).unwrap();
+        assert_eq!(created, Outcome::Create(object));
+        let call = |amount| Operation::Call(CallObject { object_id: 1, amount });
+        let error = service.execute(3, call(1)).unwrap_err();
+        assert_eq!(error.status(), Status::InvalidArgument);
+        assert_eq!(service.execute(4, call(0)).unwrap(), Outcome::Call(object));
     }
 
     #[test]
@@ -192,12 +253,11 @@ mod tests {
 
     #[test]
     fn objects_have_a_limit() {
-        let mut objects = Objects::default();
-        let create = Body::CreateObject { initial_value: 0, amount: 0 };
-        for _ in 0..OBJECT_LIMIT {
-            objects.execute(Operation::Create, create.clone()).unwrap();
+        let mut service = service();
+        for id in 0..OBJECT_LIMIT as i64 {
+            service.execute(id, create(0, 0)).unwrap();
         }
-        let error = objects.execute(Operation::Create, create).unwrap_err();
-        assert_eq!(error.status, Status::LimitReached);
+        let error = service.execute(-1, create(0, 0)).unwrap_err();
+        assert_eq!(error.status(), Status::LimitReached);
     }
 }

@@ -1,13 +1,28 @@
-//! Inputs for `--check`, and the results as texts.
+//! Inputs for `--check`, and the responses as JSON: the mapping of protobuf.
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use cross_language::modes::{bytes, digits};
-use cross_language::{Body, Kind, Operation, Status, Value};
-use serde_json::Value as Json;
+use cross_language::protocol::{Outcome, Response};
+use prost::Message;
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
+use serde_json::{Value as Json, json};
+
+use crate::programs::project;
 
 /// Longer results are shown as their length and hash.
-const RESULT_LIMIT: usize = 120;
+const RESULT_LIMIT: usize = 240;
+
+/// The messages of `service.proto`.
+static MESSAGES: LazyLock<DescriptorPool> = LazyLock::new(|| {
+    let files = protox::compile(["service.proto"], [project()]).expect("a schema");
+    DescriptorPool::from_file_descriptor_set(files).expect("complete descriptors")
+});
+
+fn descriptor(name: &str) -> MessageDescriptor {
+    MESSAGES.get_message_by_name(&format!("crosslanguage.{name}")).expect("a message")
+}
 
 /// The lines of `SMALL`, and of longer arguments.
 fn cases() -> String {
@@ -17,7 +32,8 @@ fn cases() -> String {
     };
     add("running_sums", &list(64, |index| index.to_string()));
     add("running_sums", &list(65, |index| index.to_string()));
-    add("transform", &nested(64));
+    add("transform", &nested("[", 31, "]"));
+    add("transform", &nested(r#"{"a":"#, 31, "}").replacen(":}", ":{}}", 1));
     add("total", &list(10_000, |index| (index * index - 7).to_string()));
     add("squares", "10000");
     add("transform_all", &list(10_000, dynamic));
@@ -26,130 +42,67 @@ fn cases() -> String {
     lines
 }
 
-/// Returns lines of `OPERATION ARGUMENT` for `--check`.
+/// Returns requests as lines for `--check`.
 pub fn input() -> String {
-    let lines = cases();
     let line = |line: &str| {
         let (operation, argument) = line.split_once(' ').expect("an argument");
-        let kind = Operation::from_name(operation).expect("an operation").argument();
-        let argument = serde_json::from_str(argument).expect("JSON");
-        let mut message = Vec::new();
-        body(kind, &argument).write(&mut message).expect("a body within the limits");
-        format!("{operation} {}\n", digits(&message))
+        let argument = argument_of(operation, serde_json::from_str(argument).expect("JSON"));
+        let request = json!({ operation: argument });
+        let request =
+            DynamicMessage::deserialize(descriptor("Request"), request).expect("a request");
+        digits(&request.encode_to_vec()) + "\n"
     };
-    lines.lines().map(line).collect()
+    cases().lines().map(line).collect()
 }
 
-/// Returns the results that a caller has printed, each with its number and operation, as in `expected.txt`.
+/// Returns the responses that a caller has printed, as in `expected.txt`.
 pub fn results(printed: &str) -> String {
-    let lines = cases();
-    let line = |(index, (case, result)): (usize, (&str, &str))| {
-        let (name, _) = case.split_once(' ').expect("an argument");
-        let kind = Operation::from_name(name).expect("an operation").result();
-        let result = match Status::from_name(result) {
-            Some(status) => status.to_string(),
-            None => match bytes(result).map(|bytes| Body::read(kind, &bytes)) {
-                Ok(Ok(body)) => shortened(&text(&body)),
-                error => format!("{error:?}: {result}"),
-            },
-        };
-        format!("{} {name} {result}\n", index + 1)
+    let line = |line: &str| {
+        let bytes = bytes(line).expect("hexadecimal digits");
+        shortened(&text(Response::decode(bytes.as_slice()).expect("a response"))) + "\n"
     };
-    lines.lines().zip(printed.lines()).enumerate().map(line).collect()
+    printed.lines().map(line).collect()
 }
 
-fn body(kind: Kind, argument: &Json) -> Body {
-    let pair = |first: &str, second: &str| [integer(&argument[first]), integer(&argument[second])];
-    match kind {
-        Kind::Void => Body::Void,
-        Kind::Integer => Body::Integer(integer(argument)),
-        Kind::Text => Body::Text(argument.as_str().expect("a text").to_owned()),
-        Kind::Integers => {
-            Body::Integers(argument.as_array().expect("a list").iter().map(integer).collect())
-        }
-        Kind::CreateObject => {
-            let [initial_value, amount] = pair("initialValue", "amount");
-            Body::CreateObject { initial_value, amount }
-        }
-        Kind::CallObject => {
-            let [object_id, amount] = pair("objectId", "amount");
-            Body::CallObject { object_id, amount }
-        }
-        Kind::ObjectValue => unreachable!("no argument"),
-        Kind::Value => Body::Value(value(argument)),
+/// Returns the mapping's argument for a plain one.
+fn argument_of(operation: &str, argument: Json) -> Json {
+    match operation {
+        "running_sums" | "total" => json!({ "values": argument }),
+        "transform" => value(argument),
+        "transform_all" => value(argument)["list"].take(),
+        _ => argument,
     }
 }
 
-fn integer(json: &Json) -> i64 {
-    json.as_i64().expect("an integer")
-}
-
-fn value(json: &Json) -> Value {
-    match json {
-        Json::Null => Value::Null,
-        Json::Bool(value) => Value::Bool(*value),
-        Json::Number(number) => match number.as_i64() {
-            Some(integer) => Value::Integer(integer),
-            None => Value::Number(number.as_f64().expect("a number")),
+fn value(plain: Json) -> Json {
+    match plain {
+        Json::Null => json!({ "null": {} }),
+        Json::Bool(_) => json!({ "boolean": plain }),
+        Json::Number(ref number) if number.is_i64() => json!({ "integer": plain }),
+        Json::Number(_) => json!({ "number": plain }),
+        Json::String(ref text) => match text.as_str() {
+            // JSON has no such numbers.
+            "NaN" | "Infinity" | "-Infinity" => json!({ "number": text }),
+            _ => json!({ "text": plain }),
         },
-        Json::String(text) => Value::Text(text.clone()),
-        Json::Array(values) => Value::List(values.iter().map(value).collect()),
-        Json::Object(values) => {
-            Value::Map(values.iter().map(|(key, member)| (key.clone(), value(member))).collect())
+        Json::Array(values) => {
+            json!({ "list": { "values": values.into_iter().map(value).collect::<Vec<_>>() } })
+        }
+        Json::Object(members) => {
+            let members = members.into_iter().map(|(key, plain)| (key, value(plain)));
+            json!({ "map": { "members": members.collect::<serde_json::Map<_, _>>() } })
         }
     }
 }
 
-/// Returns JSON without blanks, keys in the order of their UTF-8 bytes, an `f64` as its bits in hexadecimal.
-fn text(body: &Body) -> String {
-    let integers =
-        |values: &[i64]| Value::List(values.iter().copied().map(Value::Integer).collect());
-    let pair = |first: &str, one: i64, second: &str, other: i64| {
-        let fields = [(first, one), (second, other)];
-        let fields = fields.map(|(name, value)| (name.to_owned(), Value::Integer(value)));
-        Value::Map(fields.into())
-    };
-    value_text(&match body {
-        Body::Void => Value::Null,
-        Body::Integer(value) => Value::Integer(*value),
-        Body::Text(text) => Value::Text(text.clone()),
-        Body::Integers(values) => integers(values),
-        Body::CreateObject { initial_value, amount } => {
-            pair("amount", *amount, "initialValue", *initial_value)
-        }
-        Body::CallObject { object_id, amount } => pair("amount", *amount, "objectId", *object_id),
-        Body::ObjectValue { object_id, value } => pair("objectId", *object_id, "value", *value),
-        Body::Value(value) => value.clone(),
-    })
-}
-
-fn value_text(value: &Value) -> String {
-    match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(value) => value.to_string(),
-        Value::Integer(value) => value.to_string(),
-        Value::Number(value) => format!("0x{:016x}", value.to_bits()),
-        Value::Text(text) => quoted(text),
-        Value::List(values) => {
-            let values: Vec<String> = values.iter().map(value_text).collect();
-            format!("[{}]", values.join(","))
-        }
-        Value::Map(values) => {
-            let member =
-                |(key, value): (&String, &Value)| format!("{}:{}", quoted(key), value_text(value));
-            let members: Vec<String> = values.iter().map(member).collect();
-            format!("{{{}}}", members.join(","))
-        }
+/// Returns a response as JSON with sorted keys. The texts of failures are those of each language.
+pub fn text(mut response: Response) -> String {
+    if let Some(Outcome::Failure(failure)) = &mut response.outcome {
+        assert_ne!(std::mem::take(&mut failure.text), "", "{failure:?} says what is wrong");
     }
-}
-
-fn quoted(text: &str) -> String {
-    let escaped = text.chars().map(|character| match character {
-        '"' | '\\' => format!("\\{character}"),
-        '\0'..' ' => format!("\\u{:04x}", character as u32),
-        _ => character.to_string(),
-    });
-    format!("\"{}\"", escaped.collect::<String>())
+    let message = response.encode_to_vec();
+    let message = DynamicMessage::decode(descriptor("Response"), message.as_slice());
+    serde_json::to_value(message.expect("a response")).expect("JSON").to_string()
 }
 
 fn shortened(text: &str) -> String {
@@ -165,7 +118,7 @@ fn shortened(text: &str) -> String {
 
 /// One line for each class of argument, and for each limit.
 const SMALL: &str = r#"
-ping null
+ping {}
 successor 41
 successor -1
 successor 9007199254740992
@@ -211,6 +164,9 @@ transform 1e300
 transform 5e-324
 transform 1.7976931348623157e308
 transform 123456789.125
+transform "NaN"
+transform "Infinity"
+transform "-Infinity"
 transform "\u00e9\ud83e\udd80"
 transform []
 transform {}
@@ -225,7 +181,6 @@ squares 20001
 squares -1
 transform_all []
 transform_all [null,1,"two"]
-transform_all 7
 "#;
 
 fn list(count: i64, element: impl Fn(i64) -> String) -> String {
@@ -233,9 +188,9 @@ fn list(count: i64, element: impl Fn(i64) -> String) -> String {
     format!("[{}]", elements.join(","))
 }
 
-/// A list in a list, so many levels deep.
-fn nested(depth: usize) -> String {
-    "[".repeat(depth) + &"]".repeat(depth)
+/// A list in a list or a map in a map, so many levels deep.
+fn nested(begin: &str, depth: usize, end: &str) -> String {
+    begin.repeat(depth) + &end.repeat(depth)
 }
 
 fn dynamic(index: i64) -> String {

@@ -106,7 +106,7 @@ pub fn check(caller: impl FnOnce(&[&str]) -> Command) {
     for (line, expected) in results.lines().zip(expected.lines()) {
         assert_eq!(line, expected, "{}", finished.stderr);
     }
-    assert_eq!(finished.stdout.lines().count(), expected.lines().count(), "{}", finished.stderr);
+    assert_eq!(results.lines().count(), expected.lines().count(), "{}", finished.stderr);
     assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
 }
 

@@ -1,189 +1,82 @@
-//! Malformed requests, and right ones before and after.
+//! Malformed and unusual requests, on which the decoders of all languages agree, and right ones before and after.
 
-use cross_language::{Body, ENVELOPE_LENGTH, Envelope, Operation, Status, Template, Value};
+use cross_language::modes::bytes;
+
+/// Labels and messages, in hexadecimal digits. A message's first field, `08`, is its correlation id.
+const MESSAGES: &str = "
+create 0801 3204 0828 1002
+no_field
+no_operation 0802
+operation_of_later_version 0803 7a00
+field_of_later_version 0804 1801 9a060100
+field_of_later_version_in_argument 0805 3a06 0801 1000 1809
+fields_in_another_order 1801 0806
+two_operations 0807 1801 220161
+two_correlation_ids 08ff01 0808 1801
+group_of_later_version 0809 1801 9b06 9c06
+group_without_end 080a 1801 9b06
+end_without_group 080b 1801 9c06
+tag_truncated 080c 1801 9a
+correlation_id_truncated 08
+varint_truncated 080d 1880
+varint_of_11_bytes 080e 18 ffffffffffffffffffff01
+varint_longer_than_needed 080f 18 818000
+field_0 0810 1801 0201ff
+wire_type_6 0811 1801 9e0600
+wire_type_7 0812 1801 9f0600
+length_beyond_the_end 0813 2205 666f7572
+length_2_31 0814 22 8080808008 66
+length_2_32 0815 22 8080808010 66
+length_2_63 0816 22 80808080808080808001 66
+text_not_utf_8 0817 2201 ff
+text_surrogate 0818 2203 eda080
+text_overlong 0819 2202 c080
+text_cut_in_character 081a 2201 c3
+callback_error_not_utf_8 081b 7201 ff
+integers_not_packed 081c 5206 0801 0802 0803
+integers_packed_in_parts 081d 5207 0a0101 0a020203
+integers_length_beyond_the_end 081e 5202 0a05
+integers_last_truncated 081f 5203 0a0180
+argument_truncated 0820 3a03 0801 10
+object_unknown 0821 3a02 0802
+squares_negative 0822 58 ffffffffffffffffff01
+callback_result_without_call 0823 6801
+callback_error_without_call 0824 720161
+value_without_kind 0825 4a00
+value_of_later_kind 0826 4a02 4200
+value_of_two_kinds 0827 4a04 1001 1807
+value_boolean_2 0828 4a02 1002
+list_with_value_without_kind 0829 4a04 3202 0a00
+map_key_twice 082a 4a14 3a12 0a07 0a0161 1202 1801 0a07 0a0161 1202 1802
+map_key_not_utf_8 082b 4a0b 3a09 0a07 0a01ff 1202 1801
+map_key_u0000 082c 4a0b 3a09 0a07 0a0100 1202 1801
+map_member_without_key 082d 4a08 3a06 0a04 1202 1801
+map_member_without_value 082e 4a07 3a05 0a03 0a0161
+";
 
 /// Returns messages with their labels.
-pub fn messages() -> Vec<(String, Vec<u8>)> {
-    let mut all = Messages::default();
-    let create = Body::CreateObject { initial_value: 40, amount: 2 };
-    all.body("create", Operation::Create, &create, |_| {});
-    all.envelopes();
-    all.bodies();
-    all.values();
+pub fn messages() -> Vec<(&'static str, Vec<u8>)> {
+    let digits = |line: &str| bytes(&line.replace(' ', "")).expect("digits");
+    let lines = MESSAGES.trim().lines().map(|line| line.split_once(' ').unwrap_or((line, "")));
+    let mut messages: Vec<_> = lines.map(|(label, line)| (label, digits(line))).collect();
+    // A list in a list, with more messages than decoders nest.
+    let mut value = digits("0a00");
+    for field in [0x32, 0x0a].repeat(60) {
+        value = [&[field][..], &varint(value.len()), &value].concat();
+    }
+    messages.push((
+        "depth_of_120_messages",
+        [&digits("082f 62")[..], &varint(value.len()), &value].concat(),
+    ));
     // Nothing of the above has changed the object.
-    let call = Body::CallObject { object_id: 1, amount: 0 };
-    all.body("call", Operation::Call, &call, |_| {});
-    all.messages
+    messages.push(("call", digits("0830 3a02 0801")));
+    messages
 }
 
-#[derive(Default)]
-struct Messages {
-    messages: Vec<(String, Vec<u8>)>,
-    next_id: i64,
-}
-
-/// Where a body's block, or its first length, begins.
-const BLOCK: usize = ENVELOPE_LENGTH + 8;
-/// Where the first node of a value begins.
-const NODE: usize = BLOCK + 4;
-
-impl Messages {
-    fn raw(&mut self, label: &str, message: &[u8]) {
-        self.messages.push((label.to_owned(), message.to_vec()));
-    }
-
-    fn envelope(&mut self, operation: u8) -> Vec<u8> {
-        self.next_id += 1;
-        let template = Template::Request;
-        let mut message = Vec::new();
-        Envelope { template, correlation_id: self.next_id, code: operation }.write(&mut message);
-        message
-    }
-
-    /// A binary request, changed.
-    fn body(
-        &mut self,
-        label: &str,
-        operation: Operation,
-        body: &Body,
-        change: impl FnOnce(&mut Vec<u8>),
-    ) {
-        let mut message = self.envelope(operation as u8);
-        body.write(&mut message).expect("a body within the limits");
-        change(&mut message);
-        self.raw(label, &message);
-    }
-
-    fn envelopes(&mut self) {
-        let mut whole = self.envelope(Operation::Ping as u8);
-        Body::Void.write(&mut whole).expect("nothing");
-        let mut changed = |label: &str, at: usize, bytes: &[u8]| {
-            let mut message = whole.clone();
-            message[at..at + bytes.len()].copy_from_slice(bytes);
-            self.raw(label, &message);
-        };
-        changed("envelope_block_short", 0, &[15, 0]);
-        changed("envelope_block_long", 0, &[0x60, 0xea]);
-        changed("envelope_template_unknown", 2, &[99, 0]);
-        changed("envelope_template_response", 2, &[Template::Response as u8, 0]);
-        changed("envelope_template_callback", 2, &[Template::CallbackRequest as u8, 0]);
-        changed("envelope_template_body", 2, &[11, 0]);
-        changed("envelope_schema", 4, &[0xbc, 0x0b]);
-        changed("envelope_version_later", 6, &[7, 0]);
-        changed("operation_0", 16, &[0]);
-        changed("operation_12", 16, &[12]);
-        changed("operation_255", 16, &[255]);
-        self.raw("message_of_1_byte", &whole[..1]);
-        self.raw("header_truncated", &whole[..7]);
-        self.raw("envelope_truncated", &whole[..ENVELOPE_LENGTH - 1]);
-        let mut longer = whole.clone();
-        longer[0] = 20;
-        longer.splice(ENVELOPE_LENGTH..ENVELOPE_LENGTH, [1, 2, 3, 4]);
-        self.raw("envelope_block_of_later_version", &longer);
-
-        for (label, status) in [("ok", Status::Ok), ("failed", Status::CallbackFailed)] {
-            let mut message = Vec::new();
-            let template = Template::CallbackResponse;
-            Envelope::answer(template, 77, status).write(&mut message);
-            Body::Integer(1).write(&mut message).expect("an integer");
-            self.raw(&format!("callback_response_{label}_without_call"), &message);
-        }
-    }
-
-    fn bodies(&mut self) {
-        let integer = Body::Integer(1);
-        self.body("body_missing", Operation::Successor, &integer, |m| m.truncate(ENVELOPE_LENGTH));
-        self.body("body_header_truncated", Operation::Successor, &integer, |m| {
-            m.truncate(BLOCK - 1)
-        });
-        self.body("integer_truncated", Operation::Successor, &integer, |m| m.truncate(BLOCK + 7));
-        self.body("integer_trailing", Operation::Successor, &integer, |m| m.push(0));
-        self.body("integer_schema", Operation::Successor, &integer, |m| m[BLOCK - 4] = 0);
-        self.body("integer_block_short", Operation::Successor, &integer, |m| {
-            m[ENVELOPE_LENGTH] = 7;
-            m.pop();
-        });
-        self.body("integer_block_of_later_version", Operation::Successor, &integer, |m| {
-            m[ENVELOPE_LENGTH] = 9;
-            m.push(0);
-        });
-        self.body("void_with_integer", Operation::Ping, &integer, |_| {});
-        self.body("text_for_integer", Operation::Successor, &Body::Text("1".into()), |_| {});
-
-        let text = Body::Text("four".into());
-        self.body("text_truncated", Operation::Reverse, &text, |m| m.truncate(BLOCK + 2));
-        self.body("text_length_more", Operation::Reverse, &text, |m| m[BLOCK] = 5);
-        self.body("text_length_less", Operation::Reverse, &text, |m| m[BLOCK] = 3);
-        self.body("text_length_2_31", Operation::Reverse, &text, |m| m[BLOCK + 3] = 0x80);
-        self.body("text_length_2_32", Operation::Reverse, &text, |m| m[BLOCK..BLOCK + 4].fill(255));
-        self.body("text_not_utf_8", Operation::Reverse, &text, |m| m[BLOCK + 4] = 0xff);
-        self.body("text_surrogate", Operation::Reverse, &text, |m| {
-            m[BLOCK + 4..BLOCK + 7].copy_from_slice(&[0xed, 0xa0, 0x80]);
-        });
-        self.body("text_cut_in_character", Operation::Reverse, &text, |m| m[BLOCK + 7] = 0xc3);
-
-        let integers = Body::Integers(vec![1, 2, 3]);
-        self.body("integers_count_more", Operation::Total, &integers, |m| m[BLOCK + 2] = 4);
-        self.body("integers_count_less", Operation::Total, &integers, |m| m[BLOCK + 2] = 2);
-        self.body("integers_count_65535", Operation::Total, &integers, |m| {
-            m[BLOCK + 2..BLOCK + 4].fill(255);
-        });
-        self.body("integers_entry_0", Operation::Total, &integers, |m| m[BLOCK] = 0);
-        self.body("integers_entry_7", Operation::Total, &integers, |m| m[BLOCK] = 7);
-        self.body("integers_truncated", Operation::Total, &integers, |m| {
-            m.pop();
-        });
-        self.body("integers_without_group", Operation::Total, &integers, |m| m.truncate(BLOCK + 3));
-
-        let call = Body::CallObject { object_id: 1, amount: 1_000 };
-        self.body("call_truncated", Operation::Call, &call, |m| m.truncate(BLOCK + 15));
-        self.body("call_trailing", Operation::Call, &call, |m| m.push(0));
-        self.body("call_for_create", Operation::Create, &call, |_| {});
-        let call = Body::CallObject { object_id: 2, amount: 1_000 };
-        self.body("object_unknown", Operation::Call, &call, |_| {});
-    }
-
-    /// Trees of nodes.
-    fn values(&mut self) {
-        let text = |text: &str| Value::Text(text.to_owned());
-        let operation = Operation::Transform;
-        let list = Body::Value(Value::List(vec![Value::Bool(true), text("text")]));
-        self.body("nodes_none", operation, &list, |m| {
-            m.truncate(NODE);
-            m[BLOCK + 2] = 0;
-        });
-        self.body("nodes_count_more", operation, &list, |m| m[BLOCK + 2] = 4);
-        self.body("nodes_count_less", operation, &list, |m| m[BLOCK + 2] = 2);
-        self.body("nodes_entry_15", operation, &list, |m| m[BLOCK] = 15);
-        self.body("nodes_children_more", operation, &list, |m| m[NODE + 4] = 3);
-        self.body("nodes_children_less", operation, &list, |m| m[NODE + 4] = 1);
-        self.body("nodes_children_2_32", operation, &list, |m| m[NODE + 4..NODE + 8].fill(255));
-        self.body("nodes_truncated", operation, &list, |m| {
-            m.pop();
-        });
-        self.body("nodes_trailing", operation, &list, |m| m.push(0));
-        let child = NODE + 16 + 2 + 4;
-        self.body("node_kind_7", operation, &list, |m| m[child] = 7);
-        self.body("node_bool_2", operation, &list, |m| m[child + 8] = 2);
-        self.body("node_key_length_more", operation, &list, |m| {
-            m[child + 16..child + 18].fill(255)
-        });
-        let last = child + 16 + 2 + 4 + 16 + 2;
-        self.body("node_text_length_2_32", operation, &list, |m| m[last..last + 4].fill(255));
-        self.body("node_text_not_utf_8", operation, &list, |m| m[last + 4] = 0x80);
-        for (label, number) in
-            [("nan", f64::NAN), ("infinity", f64::INFINITY), ("minus_infinity", -f64::INFINITY)]
-        {
-            let number = Body::Value(Value::Number(number));
-            self.body(&format!("node_{label}"), operation, &number, |_| {});
-        }
-        let map = Value::Map([("a".to_owned(), Value::Null), ("b".to_owned(), Value::Null)].into());
-        let second_key = NODE + 2 * (16 + 2 + 4) + 1 + 16 + 2;
-        let map = Body::Value(map);
-        self.body("map_keys_equal", operation, &map, |m| m[second_key] = b'a');
-        self.body("map_key_not_utf_8", operation, &map, |m| m[second_key] = 0xff);
-        self.body("map_key_u0000", operation, &map, |m| m[second_key] = 0);
-        let deep = (0..64).fold(Value::Null, |value, _| Value::List(vec![value]));
-        self.body("depth_65", operation, &Body::Value(deep), |_| {});
+/// Returns a length below 2^14.
+fn varint(length: usize) -> Vec<u8> {
+    match length {
+        0..128 => vec![length as u8],
+        _ => vec![length as u8 | 0x80, (length >> 7) as u8],
     }
 }

@@ -1,6 +1,7 @@
 package crosslanguage;
 
 import crosslanguage.Contract.CallException;
+import crosslanguage.protocol.Response;
 import io.aeron.Aeron;
 import io.aeron.ErrorCode;
 import io.aeron.ExclusivePublication;
@@ -13,6 +14,7 @@ import org.agrona.DirectBuffer;
 import org.agrona.concurrent.IdleStrategy;
 import org.agrona.concurrent.UnsafeBuffer;
 
+import java.io.IOException;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 
@@ -26,11 +28,11 @@ final class AeronTransport implements Transport
     private final FragmentAssembler assembler = new FragmentAssembler(this::onMessage);
     /** Whether the server has opened its response channel. */
     private boolean isAnswered;
-    private final UnsafeBuffer message = new UnsafeBuffer(0, 0);
-    /** Memory of the message, kept for the next: new memory for each is slow, because no cache has it. */
-    private byte[] messageBytes = new byte[0];
-    /** The handler has received a message. */
-    private boolean hasMessage;
+    private final UnsafeBuffer buffer = new UnsafeBuffer(0, 0);
+    private final Bytes bytes = new Bytes();
+    /** What the handler has received: a response, or the reason why it is none. */
+    private Response response;
+    private CallException malformed;
 
     AeronTransport(final Options options, final long timeoutNs) throws CallException
     {
@@ -92,16 +94,17 @@ final class AeronTransport implements Transport
     }
 
     @Override
-    public void send(final DirectBuffer request, final int length, final long deadline) throws CallException
+    public void send(final Bytes request, final long deadline) throws CallException
     {
-        if (length > requests.maxMessageLength())
+        if (request.length > requests.maxMessageLength())
         {
             throw new CallException(
-                "INVALID_REQUEST", length + " bytes: at most " + requests.maxMessageLength());
+                "INVALID_REQUEST", request.length + " bytes: at most " + requests.maxMessageLength());
         }
+        buffer.wrap(request.array, 0, request.length);
         long position;
         idle.reset();
-        while ((position = requests.offer(request, 0, length)) < 0)
+        while ((position = requests.offer(buffer, 0, request.length)) < 0)
         {
             if (position == Publication.NOT_CONNECTED)
             {
@@ -120,17 +123,21 @@ final class AeronTransport implements Transport
     }
 
     @Override
-    public DirectBuffer receive(final long deadline) throws CallException
+    public Response receive(final long deadline) throws CallException
     {
-        hasMessage = false;
+        response = null;
         // A backoff would go on with the longest sleep of the last wait.
         idle.reset();
         while (true)
         {
             final int fragments = responses.poll(assembler, 1);
-            if (hasMessage)
+            if (malformed != null)
             {
-                return message;
+                throw malformed;
+            }
+            if (response != null)
+            {
+                return response;
             }
             if (fragments > 0)
             {
@@ -156,20 +163,15 @@ final class AeronTransport implements Transport
         return new CallException("NOT_CONNECTED", "no server is connected");
     }
 
-    private void onMessage(final DirectBuffer buffer, final int offset, final int length, final Header header)
+    private void onMessage(final DirectBuffer message, final int offset, final int length, final Header header)
     {
-        hasMessage = true;
-        if (buffer.byteArray() != null)
+        try
         {
-            // An assembled message, whose memory the assembler keeps until the next poll.
-            message.wrap(buffer, offset, length);
-            return;
+            response = Response.parseFrom(bytes.read(message, offset, length));
         }
-        if (messageBytes.length < length)
+        catch (final IOException ex)
         {
-            messageBytes = new byte[length];
+            malformed = new CallException("MALFORMED_RESPONSE", ex.getMessage());
         }
-        buffer.getBytes(offset, messageBytes, 0, length);
-        message.wrap(messageBytes, 0, length);
     }
 }

@@ -1,15 +1,17 @@
 package crosslanguage;
 
 import crosslanguage.Contract.CallException;
-import org.agrona.DirectBuffer;
+import crosslanguage.protocol.Response;
 import org.agrona.concurrent.UnsafeBuffer;
 
+import java.io.IOException;
 import java.nio.ByteBuffer;
 
 /** The service in this process, over JNI. {@code in_process.c} has the native methods. */
 final class InProcessTransport implements Transport
 {
     private final long session = openSession();
+    private final Bytes bytes = new Bytes();
     private final UnsafeBuffer message = new UnsafeBuffer(0, 0);
 
     /** Loads the libraries of a folder, once. */
@@ -19,13 +21,13 @@ final class InProcessTransport implements Transport
     }
 
     @Override
-    public void send(final DirectBuffer request, final int length, final long deadline)
+    public void send(final Bytes request, final long deadline)
     {
-        sendMessage(session, request.byteArray(), length);
+        sendMessage(session, request.array, request.length);
     }
 
     @Override
-    public DirectBuffer receive(final long deadline) throws CallException
+    public Response receive(final long deadline) throws CallException
     {
         final ByteBuffer received = receiveMessage(session);
         if (received == null)
@@ -33,7 +35,14 @@ final class InProcessTransport implements Transport
             throw new CallException("TIMED_OUT", "no response");
         }
         message.wrap(received);
-        return message;
+        try
+        {
+            return Response.parseFrom(bytes.read(message, 0, message.capacity()));
+        }
+        catch (final IOException ex)
+        {
+            throw new CallException("MALFORMED_RESPONSE", ex.getMessage());
+        }
     }
 
     @Override

@@ -1,31 +1,29 @@
 package crosslanguage;
 
 import crosslanguage.Contract.FailureException;
-import crosslanguage.codecs.Operation;
-import crosslanguage.codecs.Status;
-import org.agrona.ExpandableArrayBuffer;
-import org.agrona.concurrent.UnsafeBuffer;
+import crosslanguage.protocol.Request;
+import crosslanguage.protocol.Response;
+import crosslanguage.protocol.Status;
+import crosslanguage.protocol.Void;
 
-import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HexFormat;
-import java.util.Locale;
 import java.util.concurrent.CyclicBarrier;
-import java.util.stream.Collectors;
 
 /** The modes of a caller's program, equal over all transports: checking, measuring, connecting. */
 final class Modes
 {
+    private static final Request PING = Request.newBuilder().setPing(Void.getDefaultInstance()).build();
     /** The greatest argument that a program's callback accepts. */
     private static final long CALLBACK_LIMIT = 12;
 
     /** A connection with a server, for one thread. */
     interface Connection extends AutoCloseable
     {
-        /** Calls an operation and waits for its result. Kinds of arguments and results: {@link Contract.Kind}. */
-        Object call(Operation operation, Object argument) throws Exception;
+        /** Gives a request a correlation id, and waits for its result, which may be a failure. */
+        Response call(Request request) throws Exception;
 
         @Override
         void close();
@@ -42,7 +40,6 @@ final class Modes
     private final int calls;
     private final int callers;
     private final long warmupNs;
-    private final String samples;
 
     private Modes(final Options options, final Connector connector)
     {
@@ -51,7 +48,6 @@ final class Modes
         calls = options.integer("--calls", 10_000);
         callers = options.integer("--callers", 1);
         warmupNs = options.milliseconds("--warmup-ms", 5_000);
-        samples = options.get("--samples", null);
     }
 
     /** Answers callbacks: with the square of a small integer. */
@@ -106,30 +102,16 @@ final class Modes
         return connector.connect(timeoutNs);
     }
 
-    /** Calls {@code OPERATION ARGUMENT} for each line. Bodies are hexadecimal digits. */
+    /** Calls with the request of each line, and prints the responses. Both are hexadecimal digits. */
     private void check(final String cases) throws Exception
     {
-        final Bodies bodies = new Bodies();
-        final ExpandableArrayBuffer buffer = new ExpandableArrayBuffer();
         final StringBuilder results = new StringBuilder();
         try (Connection connection = connect())
         {
             for (final String line : Files.readAllLines(Path.of(cases)))
             {
-                final String[] words = line.split(" ");
-                final Operation operation = Operation.valueOf(words[0].toUpperCase(Locale.ROOT));
-                final byte[] argument = HexFormat.of().parseHex(words[1]);
-                try
-                {
-                    final Object result = connection.call(
-                        operation, bodies.read(Contract.argument(operation), new UnsafeBuffer(argument), 0));
-                    final int length = bodies.write(Contract.result(operation), result, buffer, 0);
-                    results.append(HexFormat.of().formatHex(buffer.byteArray(), 0, length)).append('\n');
-                }
-                catch (final FailureException ex)
-                {
-                    results.append(ex.status).append('\n');
-                }
+                final Request request = Request.parseFrom(HexFormat.of().parseHex(line));
+                results.append(HexFormat.of().formatHex(connection.call(request).toByteArray())).append('\n');
             }
         }
         System.out.print(results);
@@ -180,23 +162,23 @@ final class Modes
     {
         try (Connection connection = connect())
         {
-            final Operation operation = payload == 0 ? Operation.PING : Operation.REVERSE;
-            final String text = payload == 0 ?
-                null : "abcdefghijklmnopqrstuvwxyz".repeat(payload / 26 + 1).substring(0, payload);
-            final Object expected = payload == 0 ? null : new StringBuilder(text).reverse().toString();
-            if (!java.util.Objects.equals(connection.call(operation, text), expected))
+            final String text = "abcdefghijklmnopqrstuvwxyz".repeat(payload / 26 + 1).substring(0, payload);
+            final Request request = payload == 0 ? PING : Request.newBuilder().setReverse(text).build();
+            final Response response = connection.call(request);
+            if (payload == 0 ?
+                !response.hasPing() : !response.getReverse().equals(new StringBuilder(text).reverse().toString()))
             {
-                throw new IllegalStateException(operation + ": wrong result");
+                throw new IllegalStateException("wrong result");
             }
             for (final long begin = System.nanoTime(); System.nanoTime() - begin < warmupNs;)
             {
-                connection.call(operation, text);
+                connection.call(request);
             }
             barrier.await();
             for (int i = first; i < first + calls; i++)
             {
                 final long start = System.nanoTime();
-                connection.call(operation, text);
+                connection.call(request);
                 times[i] = System.nanoTime() - start;
             }
             return System.nanoTime();
@@ -213,21 +195,19 @@ final class Modes
             final long start = System.nanoTime();
             try (Connection connection = connect())
             {
-                connection.call(Operation.PING, null);
+                connection.call(PING);
             }
             times[i] = System.nanoTime() - start;
         }
         report(System.nanoTime() - begin, times);
     }
 
-    /** Prints a line of JSON, and writes the samples. */
-    private void report(final long elapsed, final long[] times) throws IOException
+    /** Prints the time of all calls, and of each, in nanoseconds. */
+    private static void report(final long elapsed, final long[] times)
     {
-        System.out.println("{\"elapsed_ns\":" + elapsed + ",\"calls\":" + times.length + "}");
-        if (samples != null)
-        {
-            Files.writeString(
-                Path.of(samples), Arrays.stream(times).mapToObj(time -> time + "\n").collect(Collectors.joining()));
-        }
+        final StringBuilder lines = new StringBuilder().append(elapsed).append('\n');
+        Arrays.stream(times).forEach(time -> lines.append(time).append('\n'));
+        System.out.print(lines);
+        System.out.flush();
     }
 }

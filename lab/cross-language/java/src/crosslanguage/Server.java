@@ -1,22 +1,15 @@
 package crosslanguage;
 
 import io.aeron.Aeron;
-import io.aeron.ErrorCode;
 import io.aeron.FragmentAssembler;
 import io.aeron.Image;
 import io.aeron.Subscription;
-import io.aeron.exceptions.AeronException;
-import io.aeron.exceptions.RegistrationException;
 import io.aeron.logbuffer.Header;
 import org.agrona.DirectBuffer;
 import org.agrona.concurrent.IdleStrategy;
-import org.agrona.concurrent.UnsafeBuffer;
 
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
-import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -33,12 +26,9 @@ public final class Server
     private final String responseChannel;
     private final long clientTimeoutNs;
     private final long callbackTimeoutNs;
-    /** New sessions, by the correlation id of the image of their requests. */
-    private final Map<Long, Opening> opening = new LinkedHashMap<>();
-    /** Others, by the correlation id of the image of their requests. */
+    /** By the correlation id of the image of their requests. */
     private final Map<Long, Session> sessions = new HashMap<>();
     private final FragmentAssembler assembler = new FragmentAssembler(this::onMessage);
-    private final UnsafeBuffer message = new UnsafeBuffer(0, 0);
     private long nextHousekeeping = System.nanoTime();
 
     private Server(final Aeron aeron, final Options options)
@@ -89,13 +79,9 @@ public final class Server
     private int doWork()
     {
         int workCount = requests.poll(assembler, FRAGMENT_LIMIT);
-        if (!opening.isEmpty())
-        {
-            opening.values().removeIf(this::open);
-        }
         for (final Session session : sessions.values())
         {
-            workCount += session.sendQueue();
+            workCount += session.doWork(aeron, responseChannel);
         }
         final long now = System.nanoTime();
         if (now - nextHousekeeping >= 0)
@@ -103,7 +89,6 @@ public final class Server
             nextHousekeeping = now + HOUSEKEEPING_NS;
             final Set<Long> images = new HashSet<>();
             requests.forEachImage(image -> images.add(image.correlationId()));
-            opening.keySet().retainAll(images);
             sessions.values().removeIf(session ->
             {
                 final boolean isGone = !images.contains(session.image());
@@ -124,115 +109,7 @@ public final class Server
     private void onMessage(final DirectBuffer buffer, final int offset, final int length, final Header header)
     {
         final long image = ((Image)header.context()).correlationId();
-        final Session session = sessions.get(image);
-        if (session == null)
-        {
-            opening.computeIfAbsent(image, Opening::new).add(buffer, offset, length);
-            return;
-        }
-        message.wrap(buffer, offset, length);
-        session.receive(message);
-    }
-
-    /**
-     * Opens the response channel of a new session. Returns false while the driver closes a socket: the last session over
-     * UDP may have used the same.
-     */
-    private boolean open(final Opening opening)
-    {
-        final Session session = new Session(opening.image, clientTimeoutNs, callbackTimeoutNs);
-        if (opening.bytes() > Session.QUEUE_LIMIT)
-        {
-            session.close("more than " + Session.QUEUE_LIMIT + " bytes wait for its channel");
-        }
-        else if (!opening.isDue())
-        {
-            return false;
-        }
-        else
-        {
-            try
-            {
-                final String channel = responseChannel + "|response-correlation-id=" + opening.image;
-                session.open(aeron.addExclusivePublication(channel, Contract.RESPONSE_STREAM));
-            }
-            catch (final AeronException ex)
-            {
-                if (opening.waits(ex))
-                {
-                    return false;
-                }
-                session.close(ex.getMessage());
-            }
-        }
-        opening.messages().forEach(session::receive);
-        sessions.put(opening.image, session);
-        return true;
-    }
-
-    /** A session whose response channel is not open yet. */
-    private static final class Opening
-    {
-        /** How long a session waits while the driver closes its socket. */
-        private static final long SOCKET_CLOSING_NS = 1_000_000_000;
-        /** Time between two tries. */
-        private static final long PAUSE_NS = 1_000_000;
-
-        /** The correlation id of the image of the session's requests. */
-        final long image;
-        /** Messages that have arrived meanwhile. */
-        private final List<DirectBuffer> messages = new ArrayList<>();
-        private int bytes;
-        private boolean isWaiting;
-        private long nextTry = System.nanoTime();
-        private long deadline;
-
-        Opening(final long image)
-        {
-            this.image = image;
-        }
-
-        void add(final DirectBuffer buffer, final int offset, final int length)
-        {
-            final byte[] message = new byte[length];
-            buffer.getBytes(offset, message);
-            messages.add(new UnsafeBuffer(message));
-            bytes += length;
-        }
-
-        List<DirectBuffer> messages()
-        {
-            return messages;
-        }
-
-        int bytes()
-        {
-            return bytes;
-        }
-
-        boolean isDue()
-        {
-            return System.nanoTime() - nextTry >= 0;
-        }
-
-        /** Returns false if another try does not help. */
-        boolean waits(final AeronException error)
-        {
-            final long now = System.nanoTime();
-            if (!(error instanceof RegistrationException) ||
-                ((RegistrationException)error).errorCode() != ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE ||
-                isWaiting && now - deadline >= 0)
-            {
-                return false;
-            }
-            if (!isWaiting)
-            {
-                System.err.println("session " + image + " waits: " + error.getMessage());
-                isWaiting = true;
-                deadline = now + SOCKET_CLOSING_NS;
-            }
-            nextTry = now + PAUSE_NS;
-            return true;
-        }
+        sessions.computeIfAbsent(image, id -> new Session(id, clientTimeoutNs, callbackTimeoutNs))
+            .receive(buffer, offset, length);
     }
 }

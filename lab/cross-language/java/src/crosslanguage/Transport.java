@@ -1,16 +1,16 @@
 package crosslanguage;
 
 import crosslanguage.Contract.CallException;
-import org.agrona.DirectBuffer;
+import crosslanguage.protocol.Response;
 
 /** Messages to a server and back, for one thread. Deadlines are times of {@link System#nanoTime()}. */
 interface Transport extends AutoCloseable
 {
-    /** Sends the first bytes of a buffer. */
-    void send(DirectBuffer message, int length, long deadline) throws CallException;
+    /** Sends a message. */
+    void send(Bytes message, long deadline) throws CallException;
 
-    /** Waits for a message. The buffer is the message, and lasts until the next call. */
-    DirectBuffer receive(long deadline) throws CallException;
+    /** Waits for a message. */
+    Response receive(long deadline) throws CallException;
 
     @Override
     void close();

@@ -2,7 +2,8 @@
 
 use clap::Parser;
 use cross_language::modes::{Modes, fail, square};
-use cross_language::{AeronTransport, Body, Caller, ConnectOptions, InProcess};
+use cross_language::protocol::Request;
+use cross_language::{AeronTransport, Caller, ConnectOptions, InProcess};
 
 /// Calls the cross-language service
 #[derive(Debug, Parser)]
@@ -25,13 +26,13 @@ fn main() {
     let result = if in_process {
         modes.run(|| {
             let mut caller = Caller::new(InProcess::new(), timeout, square);
-            Ok(move |operation, argument: &Body| caller.call(operation, argument))
+            Ok(move |request: &mut Request| Ok(caller.call(request)?))
         })
     } else {
         modes.run(|| {
-            let mut caller =
-                Caller::new(AeronTransport::connect(&connect, timeout)?, timeout, square);
-            Ok(move |operation, argument: &Body| caller.call(operation, argument))
+            let transport = AeronTransport::connect(&connect, timeout)?;
+            let mut caller = Caller::new(transport, timeout, square);
+            Ok(move |request: &mut Request| Ok(caller.call(request)?))
         })
     };
     if let Err(error) = result {

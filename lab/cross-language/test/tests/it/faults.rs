@@ -3,7 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
-use cross_language::{AeronTransport, Body, Caller, ConnectOptions, Operation, RESPONSE_STREAM};
+use cross_language::protocol::{Operation, Void};
+use cross_language::{AeronTransport, Caller, ConnectOptions, RESPONSE_STREAM};
 use rusteron_client::{IdleStrategyKind, PositionKind};
 use rusteron_media_driver::ThreadingMode;
 use rusteron_test_support::{ChildProcess, DEADLINE, await_that, connect, free_port, launch_with};
@@ -63,7 +64,7 @@ fn slow_caller(server: Language) {
     let mut slow = RawClient::connect(&driver);
     // More than the response channel's window of 2 MiB, less than the server's queue of 16 MiB.
     for id in 0..60 {
-        slow.request(id, Operation::Squares, &Body::Integer(10_000));
+        slow.request(id, Operation::Squares(20_000));
     }
     slow.await_session();
     Language::Rust.check(&driver, &[]);
@@ -94,14 +95,15 @@ fn session_while_socket_closes(server: Language) {
     let channels = ["--request-channel", &request_channel, "--response-channel", &response_channel];
     let mut server = server.start(server_driver.aeron_dir(), &channels);
     let options = ConnectOptions {
-        aeron_dir: Some(callers_driver.aeron_dir().to_owned()),
         request_channel,
         response_channel,
         idle: IdleStrategyKind::Yielding,
+        ..ConnectOptions::new(callers_driver.aeron_dir())
     };
     let connected =
         || Caller::new(AeronTransport::connect(&options, DEADLINE).unwrap(), DEADLINE, Ok);
-    let ping = |caller: &mut Caller<AeronTransport>| caller.call(Operation::Ping, &Body::Void);
+    let ping =
+        |caller: &mut Caller<AeronTransport>| caller.call(&mut Operation::Ping(Void {}).into());
     let observer = connect(&server_driver);
     let mut last = connected();
     let mut result = ping(&mut last);

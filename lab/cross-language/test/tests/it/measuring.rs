@@ -2,9 +2,7 @@
 
 use std::process::Command;
 
-use cross_language_test::programs::{
-    CALLERS, GRPC_CALLERS, LONG, Language, SERVERS, driver, file, path,
-};
+use cross_language_test::programs::{CALLERS, GRPC_CALLERS, LONG, Language, SERVERS, driver};
 use rusteron_test_support::{free_port, run};
 
 #[test]
@@ -41,14 +39,10 @@ fn every_caller_reconnects_over_udp() {
 #[cfg(target_os = "linux")]
 #[test]
 fn socket_caller_blocks_or_polls() {
-    let samples = file("samples", "");
     for idle in ["backoff", "spin"] {
         let options = format!("--idle {idle} --measure 0 --callers 2 --calls 20 --warmup-ms 20");
         let options: Vec<&str> = options.split(' ').collect();
-        let finished = run(Language::socket_caller(&[&options, &["--samples", path(&samples)]]));
-        assert_eq!(finished.status.code(), Some(0), "{idle}: {}", finished.stderr);
-        let times = std::fs::read_to_string(&samples).expect("samples");
-        assert_eq!(times.lines().count(), 40, "{idle}");
+        measured(Language::socket_caller(&[&options]), 40);
     }
 }
 
@@ -71,27 +65,25 @@ fn every_caller_over_grpc() {
 
 /// Asserts that a caller measures calls and connections.
 fn measures(command: impl Fn(&[&str]) -> Command) {
-    let samples = file("samples", "");
     let measure = |mode: &str, count: usize| {
-        let mut options: Vec<&str> = mode.split(' ').collect();
-        options.extend(["--samples", path(&samples)]);
-        let finished = run(command(&options));
-        assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
-        let report = finished.stdout.lines().last().unwrap_or_default();
-        let report: serde_json::Value = serde_json::from_str(report).unwrap();
-        assert_eq!(report["calls"], count, "{report}");
-        let times = std::fs::read_to_string(&samples).unwrap();
-        let times: Vec<u64> = times.lines().map(|line| line.parse().unwrap()).collect();
-        assert_eq!(times.len(), count);
-        // A common beginning and end of at most two callers: no sample is longer.
-        let elapsed = report["elapsed_ns"].as_u64().expect("a number");
-        assert!(times.iter().all(|&time| time <= elapsed), "{report}");
-        assert!(times.iter().sum::<u64>() <= 2 * elapsed, "{report}");
-        assert!(times.iter().sum::<u64>() > 0, "{report}");
-        finished.stdout
+        let options: Vec<&str> = mode.split(' ').collect();
+        measured(command(&options), count);
     };
-    let output = measure("--measure 0 --callers 1 --calls 20 --warmup-ms 20", 20);
-    assert_eq!(output.lines().next(), Some("measuring"));
+    measure("--measure 0 --callers 1 --calls 20 --warmup-ms 20", 20);
     measure("--measure 1000 --callers 2 --calls 20 --warmup-ms 20", 40);
     measure("--connect-cycles 5", 5);
+}
+
+/// Asserts that a caller of at most two concurrent calls prints so many times.
+fn measured(command: Command, count: usize) {
+    let finished = run(command);
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
+    let numbers = finished.stdout.strip_prefix("measuring\n").unwrap_or(&finished.stdout);
+    let numbers: Vec<u64> = numbers.lines().map(|line| line.parse().unwrap()).collect();
+    let (elapsed, times) = numbers.split_first().expect("the time of all calls");
+    assert_eq!(times.len(), count);
+    // A common beginning and end: no call takes longer.
+    assert!(times.iter().all(|time| time <= elapsed), "{numbers:?}");
+    assert!(times.iter().sum::<u64>() <= 2 * elapsed, "{numbers:?}");
+    assert!(times.iter().sum::<u64>() > 0, "{numbers:?}");
 }

@@ -1,9 +1,8 @@
 //! A caller that reads and answers only when a test says so.
 
-use cross_language::{
-    Body, Envelope, Operation, REQUEST_CHANNEL, REQUEST_STREAM, RESPONSE_CHANNEL, RESPONSE_STREAM,
-    Template,
-};
+use cross_language::protocol::{Operation, Request, Response};
+use cross_language::{REQUEST_CHANNEL, REQUEST_STREAM, RESPONSE_CHANNEL, RESPONSE_STREAM};
+use prost::Message;
 use rusteron_client::{Aeron, ChannelUri, ExclusivePublication, Header, Subscription};
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::{await_some, await_that, connect};
@@ -25,16 +24,13 @@ impl RawClient {
         Self { requests, responses, _aeron: aeron }
     }
 
-    pub(crate) fn request(&mut self, correlation_id: i64, operation: Operation, argument: &Body) {
-        let (template, code) = (Template::Request, operation as u8);
-        let mut message = Vec::new();
-        Envelope { template, correlation_id, code }.write(&mut message);
-        argument.write(&mut message).unwrap();
+    pub(crate) fn request(&mut self, correlation_id: i64, operation: Operation) {
+        let message = Request { correlation_id, operation: Some(operation) }.encode_to_vec();
         await_that("the request is sent", || self.requests.offer(&message).is_ok());
     }
 
     /// Waits for the server's next message.
-    pub(crate) fn receive(&mut self) -> Envelope {
+    pub(crate) fn receive(&mut self) -> Response {
         await_some("a message of the server", || self.poll())
     }
 
@@ -51,10 +47,10 @@ impl RawClient {
         });
     }
 
-    fn poll(&mut self) -> Option<Envelope> {
+    fn poll(&mut self) -> Option<Response> {
         let mut received = None;
         let handler = |message: &[u8], _: &Header<'_>| {
-            received = Some(Envelope::read(message).expect("an envelope").0);
+            received = Some(Response::decode(message).expect("a response"));
         };
         self.responses.poll(handler, 1).unwrap();
         received

@@ -1,8 +1,10 @@
 //! Equal results of all callers from all servers.
 
-use cross_language::{AeronTransport, Caller, ConnectOptions, Envelope, Status};
+use std::time::Instant;
+
+use cross_language::{AeronTransport, ConnectOptions, Transport};
 use cross_language_test::programs::{CALLERS, Language, check, driver};
-use cross_language_test::wrong_input;
+use cross_language_test::{cases, wrong_input};
 use rusteron_test_support::{DEADLINE, free_port};
 
 use crate::for_each_server;
@@ -32,26 +34,18 @@ fn over_udp(server: Language) {
     }
 }
 
-/// Each malformed request gets the expected error, and changes no object.
+/// Each wrong request gets the expected error, and changes no object.
 fn wrong_input(server: Language) {
     let driver = driver();
     let _server = server.start(driver.aeron_dir(), &[]);
-    let options = ConnectOptions {
-        aeron_dir: Some(driver.aeron_dir().to_owned()),
-        ..ConnectOptions::default()
-    };
-    let transport = AeronTransport::connect(&options, DEADLINE).unwrap();
-    let mut caller = Caller::new(transport, DEADLINE, Ok);
+    let options = ConnectOptions::new(driver.aeron_dir());
+    let mut transport = AeronTransport::connect(&options, DEADLINE).unwrap();
     let mut expected = include_str!("../../expected-wrong-input.txt").lines();
     for (label, message) in wrong_input::messages() {
-        let (Envelope { correlation_id, code, .. }, body) = caller.call_raw(&message).unwrap();
-        let status = Status::from_number(code).unwrap();
-        let mut line = format!("{label} {correlation_id} {status}");
-        if status == Status::Ok {
-            line += " ";
-            line += &cross_language::modes::digits(&body);
-        }
-        assert_eq!(Some(line.as_str()), expected.next());
+        let deadline = Instant::now() + DEADLINE;
+        transport.send(&message, deadline).unwrap();
+        let response = transport.receive(deadline).unwrap();
+        assert_eq!(Some(format!("{label} {}", cases::text(response)).as_str()), expected.next());
     }
     assert_eq!(expected.next(), None);
 }

@@ -1,9 +1,8 @@
 package crosslanguage;
 
-import crosslanguage.codecs.Operation;
+import crosslanguage.protocol.Request;
+import crosslanguage.protocol.Response;
 import crosslanguage.protocol.ServiceGrpc;
-import crosslanguage.protocol.Text;
-import crosslanguage.protocol.Void;
 import io.grpc.ManagedChannel;
 import io.grpc.netty.NettyChannelBuilder;
 import io.netty.channel.ChannelOption;
@@ -68,22 +67,9 @@ public final class GrpcCaller
         }
 
         @Override
-        public Object call(final Operation operation, final Object argument)
+        public Response call(final Request request)
         {
-            final ServiceGrpc.ServiceBlockingStub stub =
-                this.stub.withDeadlineAfter(timeoutNs, TimeUnit.NANOSECONDS);
-            switch (operation)
-            {
-                case PING:
-                    stub.ping(Void.getDefaultInstance());
-                    return null;
-
-                case REVERSE:
-                    return stub.reverse(Text.newBuilder().setValue((String)argument).build()).getValue();
-
-                default:
-                    throw new UnsupportedOperationException("no operation of gRPC here: " + operation);
-            }
+            return stub.withDeadlineAfter(timeoutNs, TimeUnit.NANOSECONDS).call(request);
         }
 
         @Override

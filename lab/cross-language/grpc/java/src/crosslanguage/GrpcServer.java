@@ -1,10 +1,8 @@
 package crosslanguage;
 
-import crosslanguage.codecs.Operation;
+import crosslanguage.protocol.Request;
+import crosslanguage.protocol.Response;
 import crosslanguage.protocol.ServiceGrpc;
-import crosslanguage.protocol.Text;
-import crosslanguage.protocol.Void;
-import io.grpc.Status;
 import io.grpc.netty.NettyServerBuilder;
 import io.grpc.stub.StreamObserver;
 import io.netty.channel.epoll.EpollEventLoopGroup;
@@ -50,25 +48,11 @@ public final class GrpcServer extends ServiceGrpc.ServiceImplBase
         server.awaitTermination();
     }
 
+    /** Executes a call, which is a session of its own. */
     @Override
-    public void ping(final Void argument, final StreamObserver<Void> observer)
+    public void call(final Request request, final StreamObserver<Response> observer)
     {
-        observer.onNext(argument);
+        observer.onNext(new Service(0).respond(request));
         observer.onCompleted();
-    }
-
-    @Override
-    public void reverse(final Text argument, final StreamObserver<Text> observer)
-    {
-        try
-        {
-            final Object result = new Objects().execute(Operation.REVERSE, argument.getValue());
-            observer.onNext(Text.newBuilder().setValue((String)result).build());
-            observer.onCompleted();
-        }
-        catch (final Contract.FailureException ex)
-        {
-            observer.onError(Status.INVALID_ARGUMENT.withDescription(ex.getMessage()).asRuntimeException());
-        }
     }
 }

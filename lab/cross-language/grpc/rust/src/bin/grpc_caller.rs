@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use clap::Parser;
 use cross_language::modes::{Modes, ProgramError, fail};
-use cross_language::{Body, CallError, Malformed, Operation};
-use protocol::service_client::ServiceClient;
-use protocol::{Text, Void};
+use cross_language::protocol::{Request, Response};
+use grpc::service_client::ServiceClient;
 use tokio::runtime::{Builder, Runtime};
 use tonic::transport::{Channel, Endpoint};
 
-mod protocol {
-    //! Messages, client and server of `service.proto`.
+mod grpc {
+    //! Client and server of `service.proto`.
     tonic::include_proto!("crosslanguage");
 }
 
@@ -40,7 +39,7 @@ fn main() {
     let Options { server, modes } = Options::parse();
     let connect = || {
         let mut caller = Caller::connect(&server, modes.timeout())?;
-        Ok(move |operation, argument: &Body| caller.call(operation, argument))
+        Ok(move |request: &mut Request| caller.call(request))
     };
     if let Err(error) = modes.run(connect) {
         fail(&error);
@@ -61,18 +60,8 @@ impl Caller {
         Ok(Self { runtime, client: ServiceClient::new(channel) })
     }
 
-    fn call(&mut self, operation: Operation, argument: &Body) -> Result<Body, CallError> {
-        let Self { runtime, client } = self;
-        let malformed = |text: String| CallError::Malformed(Malformed::new(text));
-        match (operation, argument) {
-            (Operation::Ping, Body::Void) => {
-                runtime.block_on(client.ping(Void {})).map(|_| Body::Void)
-            }
-            (Operation::Reverse, Body::Text(text)) => runtime
-                .block_on(client.reverse(Text { value: text.clone() }))
-                .map(|response| Body::Text(response.into_inner().value)),
-            _ => return Err(malformed(format!("no operation of gRPC here: {operation}"))),
-        }
-        .map_err(|status| malformed(status.to_string()))
+    fn call(&mut self, request: &Request) -> Result<Response, ProgramError> {
+        let response = self.runtime.block_on(self.client.call(request.clone()))?;
+        Ok(response.into_inner())
     }
 }

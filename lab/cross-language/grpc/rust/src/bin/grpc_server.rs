@@ -1,18 +1,19 @@
 //! The server over gRPC, on one thread.
 
+use std::time::Duration;
+
 use clap::Parser;
 use cross_language::modes::{ProgramError, fail};
-use cross_language::{Body, Objects, Operation};
-use protocol::service_server::{Service, ServiceServer};
-use protocol::{Text, Void};
+use cross_language::protocol;
+use grpc::service_server::{Service, ServiceServer};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
-mod protocol {
-    //! Messages, client and server of `service.proto`.
+mod grpc {
+    //! Client and server of `service.proto`.
     tonic::include_proto!("crosslanguage");
 }
 
@@ -32,16 +33,13 @@ struct Operations;
 
 #[tonic::async_trait]
 impl Service for Operations {
-    async fn ping(&self, _: Request<Void>) -> Result<Response<Void>, Status> {
-        Ok(Response::new(Void {}))
-    }
-
-    async fn reverse(&self, request: Request<Text>) -> Result<Response<Text>, Status> {
-        let argument = Body::Text(request.into_inner().value);
-        match Objects::default().execute(Operation::Reverse, argument) {
-            Ok(Body::Text(value)) => Ok(Response::new(Text { value })),
-            _ => Err(Status::internal("no text")),
-        }
+    /// Executes a call, which is a session of its own.
+    async fn call(
+        &self,
+        request: Request<protocol::Request>,
+    ) -> Result<Response<protocol::Response>, Status> {
+        let mut service = cross_language::Service::new(Duration::ZERO);
+        Ok(Response::new(service.respond(request.into_inner())))
     }
 }
 

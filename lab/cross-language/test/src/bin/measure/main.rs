@@ -12,11 +12,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use clap::Parser;
-use cross_language_test::programs::{file, path, project};
+use cross_language_test::programs::project;
 use rusteron_benchmarks::reports::host;
 use rusteron_benchmarks::reports::results::{Results, Row, Values};
 use rusteron_client::IdleStrategyKind;
-use serde_json::Value;
 
 use plan::{Cell, TRANSPORTS, Transport, Work, cells};
 use processes::{Endpoint, run_caller};
@@ -59,7 +58,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let default = project().join("../../docs/benchmarks/results").join(NAME).with_extension("json");
     let path = options.results.clone().unwrap_or(default);
-    let mut rows = if options.add { Results::read(&path)?.rows } else { Vec::new() };
+    let mut rows = match options.add {
+        true => Results::read(&path).map_err(|error| error.to_string())?.rows,
+        false => Vec::new(),
+    };
     let mut values = rows.iter().flat_map(|row| row.measures.values());
     if values.any(|values| matches!(values, Values::Summary { .. })) {
         return Err(format!("{}: has medians, to which no run can be added", path.display()).into());
@@ -148,15 +150,11 @@ fn run(
         ),
         Work::Connect => format!("--connect-cycles {count}"),
     };
-    let samples = file("samples", "");
-    let mut words: Vec<&str> = mode.split(' ').collect();
-    words.extend(["--samples", path(&samples)]);
+    let words: Vec<&str> = mode.split(' ').collect();
     let output =
         run_caller(endpoint.caller(transport, cell.caller, &words), &endpoint.processes())?;
-    let report: Value = serde_json::from_str(&output.report)?;
-    let elapsed = report["elapsed_ns"].as_f64().ok_or("no time")?;
-    let mut times: Vec<f64> =
-        fs::read_to_string(&samples)?.lines().map(str::parse).collect::<Result<_, _>>()?;
+    let (elapsed, times) = output.times.split_first().ok_or("no time")?;
+    let mut times = times.to_vec();
     let expected = count as usize * cell.work.callers() as usize;
     if times.len() != expected {
         return Err(format!("{} samples, not {expected}", times.len()).into());
@@ -202,7 +200,7 @@ fn versions() -> String {
     let libraries = [
         ("tonic", locked("Cargo.lock", "name = \"tonic\"\nversion = \"", "\"")),
         ("grpc-java", locked("grpc/java/pom.xml", "<grpc.version>", "<")),
-        ("grpcio", locked("grpc/python/requirements.txt", "grpcio==", "\n")),
+        ("grpcio", locked("python/requirements.txt", "grpcio==", "\n")),
         ("grpc-go", locked("grpc/go/go.mod", "google.golang.org/grpc v", "\n")),
         ("Aeron for Java", locked("java/pom.xml", "<aeron.version>", "<")),
     ];

@@ -131,9 +131,10 @@ pub(crate) fn drive(idle: IdleStrategyKind) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The last line of a caller's output, and what the processes used while it timed its calls.
+/// A caller's output, and what the processes used while it timed its calls.
 pub(crate) struct Output {
-    pub(crate) report: String,
+    /// Of all calls, and of each, in nanoseconds.
+    pub(crate) times: Vec<f64>,
     /// Name, processor time, and resident memory in MiB.
     pub(crate) resources: Vec<(&'static str, Duration, f64)>,
 }
@@ -146,7 +147,7 @@ pub(crate) fn run_caller(
     let mut child = command.spawn()?;
     let stdout = child.stdout.take().ok_or("no output")?;
     let processes = [&[("caller", child.id())], others].concat();
-    let mut output = Output { report: String::new(), resources: Vec::new() };
+    let mut output = Output { times: Vec::new(), resources: Vec::new() };
     let mut before = Vec::new();
     for line in BufReader::new(stdout).lines() {
         let line = line?;
@@ -154,14 +155,14 @@ pub(crate) fn run_caller(
             before = processes.iter().map(|(_, id)| processor_time(*id)).collect();
             continue;
         }
-        for ((name, id), before) in processes.iter().zip(&before) {
+        for ((name, id), before) in processes.iter().zip(before.drain(..)) {
             if let Some(((time, before), memory)) =
-                processor_time(*id).zip(*before).zip(resident_mib(*id))
+                processor_time(*id).zip(before).zip(resident_mib(*id))
             {
                 output.resources.push((name, time.saturating_sub(before), memory));
             }
         }
-        output.report = line;
+        output.times.push(line.parse()?);
     }
     let status = child.wait()?;
     if !status.success() {
