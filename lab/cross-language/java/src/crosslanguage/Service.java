@@ -1,5 +1,6 @@
 package crosslanguage;
 
+import com.google.protobuf.ByteString;
 import com.google.protobuf.CodedInputStream;
 import crosslanguage.Contract.FailureException;
 import crosslanguage.protocol.CallObject;
@@ -93,7 +94,8 @@ final class Service
         {
             case PING -> response.setPing(request.getPing());
             case SUCCESSOR -> response.setSuccessor(add(request.getSuccessor(), 1));
-            case REVERSE -> response.setReverse(reversed(request.getReverse()));
+            // The bytes of a text are encoded faster than its characters.
+            case REVERSE -> response.setReverseBytes(ByteString.copyFromUtf8(reversed(request.getReverse())));
             case RUNNING_SUMS -> response.setRunningSums(runningSums(request.getRunningSums()));
             case CREATE -> response.setCreate(create(request.getCreate()));
             case CALL -> response.setCall(call(request.getCall()));
