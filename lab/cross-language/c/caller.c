@@ -132,7 +132,7 @@ static void answer_callback(caller_t *caller, const response_t *callback, int64_
     send_request(caller, &answer, deadline_ns);
 }
 
-/* Gives a request a correlation id, and waits for its result, which may be a failure. Free the response. */
+/* Gives a request a correlation id, and waits for its result or failure. Free the response. */
 static response_t *call(caller_t *caller, request_t *request)
 {
     const int64_t deadline_ns = now_ns() + caller->timeout_ns;

@@ -1,7 +1,8 @@
 /*
- * A session without Aeron: a pair of connected Unix sockets, whose other end is a process that sends each message back:
- * the response to a `ping` has its bytes. It shows what the operating system alone takes. Both ends block in the kernel, or
- * poll if the idle strategy is `spin`.
+ * A session without Aeron: a pair of connected Unix sockets, whose other end is a process that
+ * sends each message back, because the response to a `ping` has its bytes. It shows what the
+ * operating system alone takes. Both ends block in the kernel, or poll if the idle strategy is
+ * `spin`.
  */
 #define _POSIX_C_SOURCE 200809L
 

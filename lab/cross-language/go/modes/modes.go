@@ -21,7 +21,7 @@ import (
 // The greatest argument that a program's callback accepts.
 const callbackLimit = 12
 
-// A Connection calls a server. Call gives a request a correlation id, and its result may be a failure.
+// A Connection calls a server. Call gives a request a correlation id. Its result may be a failure.
 type Connection interface {
 	Call(request *protocol.Request) (*protocol.Response, error)
 	Close()
@@ -83,7 +83,7 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-// runCheck calls with the request of each line, and prints the responses. Both are hexadecimal digits.
+// runCheck calls with the request of each line, and prints the responses, in hexadecimal digits.
 func (m *Modes) runCheck(connect func() (Connection, error)) error {
 	text, err := os.ReadFile(m.check)
 	if err != nil {

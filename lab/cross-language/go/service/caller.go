@@ -45,7 +45,8 @@ func (c *Caller) Close() {
 	c.session.close()
 }
 
-// Call gives a request a correlation id, and waits for its result, which may be a failure. The error is a *CallError.
+// Call gives a request a correlation id, and waits for its result or failure. The error is a
+// *CallError.
 func (c *Caller) Call(request *protocol.Request) (*protocol.Response, error) {
 	deadline := now() + c.timeout.Nanoseconds()
 	request.CorrelationId = c.nextCorrelationID

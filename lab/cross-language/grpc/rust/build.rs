@@ -1,4 +1,5 @@
-//! Generates client and server from `service.proto`, without `protoc`. The messages are those of the service.
+//! Generates client and server from `service.proto`, without `protoc`. The crate of the service has
+//! the messages.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed=../../service.proto");

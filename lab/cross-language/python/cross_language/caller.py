@@ -156,7 +156,7 @@ class Caller:
         self._next_correlation_id = 1
 
     def call(self, request: Any) -> Any:
-        """Gives a request a correlation id, and waits for its result, which may be a failure. Raises ``CallError``."""
+        """Gives a request a correlation id, and waits for its result or failure. Raises ``CallError``."""
         deadline = time.monotonic() + self._timeout
         request.correlation_id = correlation_id = self._next_correlation_id
         self._next_correlation_id += 1

@@ -67,7 +67,7 @@ def _cycle(connect: Connect) -> int:
 
 
 def _check(cases: str, call: Call) -> None:
-    """Calls with the request of each line, and prints the responses. Both are hexadecimal digits."""
+    """Calls with the request of each line, and prints the responses, in hexadecimal digits."""
     with open(cases, encoding="ascii") as lines:
         for line in lines:
             print(call(pb.Request.FromString(bytes.fromhex(line))).SerializeToString().hex())

@@ -41,7 +41,7 @@ class OpenCall:
 
 
 class Service:
-    """The objects and open calls of a session. Times are those of ``time.monotonic()``, in seconds."""
+    """The objects and open calls of a session. Times are of ``time.monotonic()``, in seconds."""
 
     def __init__(self, callback_timeout: float) -> None:
         self._callback_timeout = callback_timeout

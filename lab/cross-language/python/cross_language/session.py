@@ -18,7 +18,7 @@ _QUEUE_LIMIT = 16 << 20
 # How long a new session waits while the driver closes its socket, in seconds.
 _SOCKET_CLOSING = 1.0
 PAUSE = 0.001
-"""Seconds between two offers of a message that has to wait, or two tries to open a channel. Requests end this pause."""
+"""Seconds between two offers of a message, or two tries to open a channel. Requests end the pause."""
 
 
 class Session:

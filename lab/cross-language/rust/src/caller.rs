@@ -142,7 +142,8 @@ impl<I: IdleStrategy> Transport for AeronTransport<I> {
 /// Function that answers callbacks. An error is a text for the server.
 type CallbackHandler = Box<dyn FnMut(i64) -> Result<i64, String>>;
 
-/// A session with a server. After an error other than [`CallError::TooLong`], drop the caller and connect anew.
+/// A session with a server. After an error other than [`CallError::TooLong`], drop the caller and
+/// connect anew.
 #[must_use]
 pub struct Caller<T> {
     transport: T,

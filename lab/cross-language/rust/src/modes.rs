@@ -169,7 +169,7 @@ pub fn fail(error: &ProgramError) -> ! {
     exit(1)
 }
 
-/// Calls with the request of each line of a file, and prints the responses. Both are hexadecimal digits.
+/// Calls with the request of each line of a file, and prints the responses, in hexadecimal digits.
 fn check(
     cases: &Path,
     mut call: impl FnMut(&mut Request) -> Result<Response, ProgramError>,

@@ -83,8 +83,8 @@ impl Session {
         }
     }
 
-    /// Opens the response channel. Tries again in a later call while the driver closes a socket: the last session over
-    /// UDP may have used the same.
+    /// Opens the response channel. Tries again in a later call while the driver closes a socket:
+    /// the last session over UDP may have used the same.
     fn open(&mut self, aeron: &Aeron, channel: &ChannelUri, deadline: Option<Instant>) {
         let now = Instant::now();
         let channel = channel.to_builder().response_correlation_id(self.image).build();

@@ -1,8 +1,9 @@
-//! Malformed and unusual requests, on which the decoders of all languages agree, and right ones before and after.
+//! Malformed and unusual requests, on which the decoders of all languages agree, and right ones
+//! before and after.
 
 use cross_language::modes::bytes;
 
-/// Labels and messages, in hexadecimal digits. A message's first field, `08`, is its correlation id.
+/// Labels and messages, in hexadecimal digits. The first field, `08`, is the correlation id.
 const MESSAGES: &str = "
 create 0801 3204 0828 1002
 no_field

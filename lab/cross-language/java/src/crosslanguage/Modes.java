@@ -103,7 +103,7 @@ final class Modes
         return connector.connect(timeoutNs);
     }
 
-    /** Calls with the request of each line, and prints the responses. Both are hexadecimal digits. */
+    /** Calls with the request of each line, and prints the responses, in hexadecimal digits. */
     private void check(final String cases) throws Exception
     {
         final StringBuilder results = new StringBuilder();

@@ -13,6 +13,7 @@ import org.agrona.concurrent.UnsafeBuffer;
 
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 
 /** A caller's session over Aeron: its response channel, and the responses that wait for it. */
@@ -82,8 +83,8 @@ final class Session
     }
 
     /**
-     * Opens the response channel. Tries again in a later call while the driver closes a socket: the last session over UDP
-     * may have used the same.
+     * Opens the response channel. Tries again in a later call while the driver closes a socket: the
+     * last session over UDP may have used the same.
      */
     private void open(final Aeron aeron, final String channel)
     {
@@ -137,7 +138,7 @@ final class Session
             }
             waitingSince = System.nanoTime();
         }
-        enqueue(java.util.Arrays.copyOf(output.array, length));
+        enqueue(Arrays.copyOf(output.array, length));
     }
 
     private long offer(final byte[] message, final int length)
