@@ -90,8 +90,8 @@ impl Process {
         self.lines.recv_timeout(LAST_WORDS).ok()
     }
 
-    /// Waits for the next line of the program's output. Fails if the program has ended, or is silent
-    /// for too long, and with [`Failure::Interrupted`] when the interrupt is signalled.
+    /// Waits for the next line of the program's output. Fails if the program has ended, or is
+    /// silent for too long, and with [`Failure::Interrupted`] when the interrupt is signalled.
     pub fn line(&mut self, interrupt: &ShutdownSignal) -> Result<String, Failure> {
         let start = Instant::now();
         while !interrupt.is_signalled() {
