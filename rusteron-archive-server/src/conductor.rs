@@ -7,11 +7,11 @@
 //! | `parts.rs` | which part carries out a request, or is told of an event |
 //! | `recordings.rs`, `active_recording.rs`, `subscriptions.rs` | what is recorded |
 //! | `replays.rs`, `tokens.rs` | what is replayed |
-//! | `segments.rs`, `deletions.rs`, `migration.rs` | which segments are removed, deleted and moved |
+//! | `segments.rs`, `deletions.rs`, `migration.rs` | which segments are removed and moved |
 //! | `replications.rs` | what is copied from other archives |
 //! | `listings.rs` | which recordings match |
 //! | `effect.rs`, `event.rs` | orders to the outside, and what has happened there |
-//! | `turn.rs` | what the parts share |
+//! | `turn.rs`, `settings.rs` | what the parts share |
 
 mod active_recording;
 mod deletions;
@@ -275,7 +275,7 @@ impl Conductor {
         self.parts.begin_close(&mut self.shared.turn(now, out));
     }
 
-    /// Ends all sessions, after what they are still to be told.
+    /// Finishes deletions, of which clients are told, then ends all sessions.
     pub(crate) fn finish_close(&mut self, now: Clock, out: &mut dyn Outside) {
         self.parts.finish_close(&mut self.shared.turn(now, out));
         for session in self.shared.sessions.iter_mut() {

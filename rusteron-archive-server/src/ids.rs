@@ -79,8 +79,8 @@ ids! {
     CorrelationId;
 }
 
-/// Stands for a session in requests for a replay. Whoever knows it may request the replay, so it is
-/// not printed among other things.
+/// Stands for a session in requests for a replay. Whoever knows it may request the replay, so its
+/// `Debug` hides the number: log lines show whole structs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ReplayToken(i64);
 

@@ -76,8 +76,9 @@ pub(crate) struct WorkerQueues {
     pub(crate) events: Receiver<WorkerEvent>,
 }
 
-/// Carries out the conductor's orders with a client of the media driver, the recorder and the replayer, and collects what
-/// happens. Belongs to the conductor's thread, where everything of the client is added and closed.
+/// Carries out the conductor's orders with a client of the media driver, the recorder and the
+/// replayer, and collects what happens. Belongs to the conductor's thread, where everything of the
+/// client is added and closed.
 #[derive(Debug)]
 pub(crate) struct Network {
     aeron: Aeron,
@@ -175,9 +176,9 @@ impl Network {
         self.rejections.push((image, reason));
     }
 
-    /// Collects what has happened since the last call, in an order that the conductor relies on: what was added before
-    /// its images, and what has started before its end.
-    pub(crate) fn poll(&mut self, events: &mut Vec<Event>, returned: &mut Vec<Returned>) {
+    /// Collects what has happened since the last call, in an order that the conductor relies on:
+    /// what was added before its images, and what has started before its end.
+    pub(crate) fn poll(&mut self, events: &mut Vec<Event>, returned: &mut Vec<Counter>) {
         self.poll_requests(events);
         let Self { aeron, responses, .. } = self;
         responses.poll(aeron, |session, outcome| {
@@ -269,20 +270,23 @@ impl Network {
         }
     }
 
-    /// Collects what the workers report, and what they give back.
-    pub(crate) fn poll_workers(&mut self, events: &mut Vec<Event>, returned: &mut Vec<Returned>) {
+    /// Collects what the workers report, and closes what they give back, except for counters: they
+    /// stay until the catalog has the positions of their recordings.
+    pub(crate) fn poll_workers(&mut self, events: &mut Vec<Event>, returned: &mut Vec<Counter>) {
         for WorkerEvent { event, returned: resource } in self.queues.events.try_iter() {
             match resource {
-                Some(Returned::Counter(_)) => {
+                Some(Returned::Counter(counter)) => {
                     self.counters.recordings.get_and_add_release(-1);
+                    returned.push(counter);
                 }
-                Some(Returned::Publication(_)) => {
+                Some(Returned::Publication(publication)) => {
+                    drop(publication);
                     self.counters.replays.get_and_add_release(-1);
                 }
-                Some(Returned::Subscription(_)) | None => {}
+                Some(Returned::Subscription(subscription)) => drop(subscription),
+                None => {}
             }
             events.extend(event);
-            returned.extend(resource);
         }
     }
 

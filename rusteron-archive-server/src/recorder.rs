@@ -130,7 +130,7 @@ impl Recorder {
         let image =
             subscription.images().find(|image| image.correlation_id() == active.image.get());
         let count = image.map_or(0, |image| image.active_transport_count());
-        self.send(WorkerEvent::new(Event::Transports(id, count), None));
+        self.send(WorkerEvent::told(Event::Transports(id, count)));
     }
 
     /// Records at most one block of each image.
@@ -193,7 +193,7 @@ impl Recorder {
         let ActiveRecording { id, recording, counter, .. } = active;
         let failure = recording.failure().cloned();
         let event = Event::RecordingStopped(id, recording.position(), failure);
-        self.send(WorkerEvent::new(event, Returned::Counter(counter)));
+        self.send(WorkerEvent::returning(event, Returned::Counter(counter)));
         recording.announce_end();
     }
 

@@ -113,7 +113,7 @@ impl Replayer {
             if replay.has_started() && !had_started {
                 let session_id = publication.session_id();
                 let event = Event::ReplayStarted(*id, Ok(session_id));
-                send(&self.events, WorkerEvent::new(event, None));
+                send(&self.events, WorkerEvent::told(event));
             }
             if replay.end().is_some() {
                 let active = self.replays.swap_remove(index);
@@ -145,7 +145,7 @@ impl Replayer {
             Event::ReplayStarted(id, Err(failure.unwrap_or_else(ended)))
         };
         // Closing the publication revokes it, unless the replay is complete.
-        send(&self.events, WorkerEvent::new(event, Returned::Publication(publication)));
+        send(&self.events, WorkerEvent::returning(event, Returned::Publication(publication)));
     }
 }
 

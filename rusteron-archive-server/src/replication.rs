@@ -36,7 +36,8 @@ use crate::replication::source::{Asking, SourceAnswer, exception};
 
 /// −1 stands for no position, no id, no length.
 const NULL: i64 = -1;
-/// The live stream joins when the copy is less far behind it, in bytes, or less than a quarter of a term.
+/// The live stream joins when the copy is less far behind it, in bytes, or less than a quarter of a
+/// term.
 const LIVE_ADD_MAX_WINDOW: i64 = 32 << 20;
 /// Attempts to ask the source for its position while the live stream joins.
 const POSITION_ATTEMPTS: u32 = 3;
@@ -50,7 +51,7 @@ enum State {
     AwaitSubscription,
     ReplayToken,
     ReplayRequests {
-        token: ReplayToken,
+        token: Option<ReplayToken>,
     },
     Replay {
         /// Without a response channel, there is none.
@@ -186,8 +187,8 @@ impl Replication {
         }
     }
 
-    /// Tells whether the copy, which reaches up to this position, has all that the source has. The source's answer to the
-    /// request for the replay can come behind a short stream.
+    /// Returns whether the copy, which reaches up to this position, has all that the source has. The
+    /// source's answer to the request for the replay can come after a short stream.
     pub(crate) fn is_synced(&self, position: i64) -> bool {
         self.state != State::Done
             && self.source_stop_position != NULL
@@ -280,7 +281,8 @@ impl Replication {
         now.ns >= self.deadline_ns
     }
 
-    /// Ends the replication if nothing more is wanted, before it is noticed that the source has gone.
+    /// Ends the replication if nothing more is wanted, before it is noticed that the source has
+    /// gone.
     fn end_if_replicated(&mut self, copy: &Copy) {
         let Some(position) = copy.image.map(|image| image.position).or(copy.stop_position) else {
             return;
@@ -414,8 +416,7 @@ impl Replication {
                 ReplayTokenRequest { control_session_id, correlation_id, recording_id }.to_vec()
             })?;
         if let Some(SourceAnswer::Ok { relevant_id, .. }) = answer {
-            let token = ReplayToken::of(relevant_id)
-                .ok_or_else(|| exception("the source's replay token is -1, which is none"))?;
+            let token = ReplayToken::of(relevant_id);
             self.enter(State::ReplayRequests { token }, now);
         }
         Ok(())
@@ -424,13 +425,13 @@ impl Replication {
     /// The source finds the channel of the replay by the stream on which it is requested.
     fn add_replay_requests(
         &mut self,
-        token: ReplayToken,
+        token: Option<ReplayToken>,
         now: Clock,
         copy: &Copy,
     ) -> Result<(), Failure> {
         let Some(subscription) = copy.subscription else { return Ok(()) };
         let channel = self.request.control.replay_requests(subscription.get()).map_err(refused)?;
-        self.enter(State::Replay { token: Some(token) }, now);
+        self.enter(State::Replay { token }, now);
         self.due.push_back(Action::AddReplayRequests { channel });
         Ok(())
     }

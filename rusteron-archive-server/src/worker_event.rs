@@ -4,18 +4,17 @@ use rusteron_client::{Counter, ExclusivePublication, Subscription};
 
 use crate::conductor::event::Event;
 
-/// An event, with what the worker gives back by it.
+/// An event, with what the worker gives back with it.
 #[derive(Debug)]
 pub(crate) struct WorkerEvent {
     pub(crate) event: Option<Event>,
     pub(crate) returned: Option<Returned>,
 }
 
-/// A resource, to be closed on the conductor's thread once the conductor is told of the event.
+/// A resource that is to be closed on the conductor's thread.
 #[derive(Debug)]
-#[allow(dead_code, reason = "the resources are only to be dropped")]
 pub(crate) enum Returned {
-    /// The position counter of a recording.
+    /// The position counter of a recording. It stays until the catalog has been given the position.
     Counter(Counter),
     /// The publication of a replay.
     Publication(Box<ExclusivePublication>),
@@ -23,7 +22,11 @@ pub(crate) enum Returned {
 }
 
 impl WorkerEvent {
-    pub(crate) fn new(event: Event, returned: impl Into<Option<Returned>>) -> Self {
-        Self { event: Some(event), returned: returned.into() }
+    pub(crate) fn told(event: Event) -> Self {
+        Self { event: Some(event), returned: None }
+    }
+
+    pub(crate) fn returning(event: Event, resource: Returned) -> Self {
+        Self { event: Some(event), returned: Some(resource) }
     }
 }

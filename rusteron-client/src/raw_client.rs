@@ -67,7 +67,8 @@ impl<'a> RawClient<'a> {
         self.0.add_handler(&self.0.context().publication_error_handlers, Box::new(handler))
     }
 
-    /// Refuses what [`command`](Self::command) would, before a caller waits for a lock.
+    /// Refuses what [`command`](Self::command) would, before a caller waits for a lock. `instead`
+    /// names a function that does not wait, if there is one.
     ///
     /// # Errors
     /// - [`ErrorKind::CalledFromConductor`] in a callback of a conductor;

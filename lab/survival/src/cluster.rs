@@ -33,14 +33,14 @@
 mod campaign;
 mod client;
 mod faults;
+mod member_process;
 mod node;
 mod options;
 mod parts;
-mod process;
 
 pub(crate) use campaign::run;
 #[cfg(test)]
 pub(crate) use faults::ClusterFault;
+pub(crate) use member_process::Process;
 pub(crate) use options::{ClusterOptions, MemberOptions};
 pub(crate) use parts::play;
-pub(crate) use process::Process;

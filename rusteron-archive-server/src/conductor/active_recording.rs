@@ -1,4 +1,4 @@
-//! A recording in progress.
+//! The state of a recording in progress.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ pub(crate) struct ActiveRecording {
     pub(super) requester: Requester,
     pub(super) purpose: Purpose,
     pub(crate) progress: Arc<Progress>,
-    /// Of the image.
+    /// The image's session id.
     pub(super) session_id: i32,
     pub(super) stream_id: i32,
     pub(super) original_channel: String,
@@ -27,7 +27,7 @@ pub(crate) struct ActiveRecording {
     pub(super) is_aborted: bool,
     /// The position that recording events have announced.
     pub(super) announced_position: i64,
-    /// Its end, which the catalog could not take yet, and when to ask it again.
+    /// The end that the catalog could not take yet, and when to retry.
     pub(super) end: Option<(i64, i64)>,
 }
 

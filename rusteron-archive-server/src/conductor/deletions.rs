@@ -20,8 +20,8 @@ pub(super) struct SegmentFile {
     pub(super) name: String,
 }
 
-/// Files of a recording that are being deleted. A recording has one deletion at a time, which outlives the session that
-/// requested it.
+/// Files of a recording that are being deleted. A recording has one deletion at a time, which
+/// outlives the session that requested it.
 #[derive(Debug)]
 struct Deletion {
     requester: Requester,
@@ -77,8 +77,8 @@ impl Deletions {
         }
     }
 
-    /// Answers with `count`, the number of segments that end, then deletes their files in this order. Like Java, the number
-    /// includes files that are missing already.
+    /// Answers with `count`, the number of segments that end, then deletes their files in this
+    /// order. As in Java, the number includes files that are missing already.
     pub(super) fn begin(
         &mut self,
         turn: &mut Turn<'_>,

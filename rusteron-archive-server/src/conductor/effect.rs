@@ -1,11 +1,13 @@
 //! What the conductor asks of the outside, and what it is told of it.
 //!
-//! The conductor decides; the outside ([`crate::network`], the recorder, the replayer) acts and reports by the conductor's
-//! `on_…` methods. Effects are carried out in order.
+//! The conductor decides; the outside ([`crate::network`], the recorder, the replayer) acts, and
+//! reports by [events](super::event). Effects are carried out in order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
+#[cfg(doc)]
+use crate::conductor::event::Event;
 pub(crate) use crate::control::responses::Failure;
 pub(crate) use crate::control::{Clock, Responder, Sending};
 pub(crate) use crate::ids::{
@@ -46,7 +48,8 @@ pub(crate) trait Outside: Responder + SourceLink {
     /// longer. Nobody can be told of it.
     fn record_late_request(&mut self, text: &str);
 
-    /// Takes an order, which is carried out after those before it. Outcomes come by the conductor's `on_…` methods.
+    /// Takes an order, which is carried out after those before it. Outcomes
+    /// come as events.
     fn order(&mut self, effect: Effect);
 }
 
@@ -54,7 +57,7 @@ pub(crate) trait Outside: Responder + SourceLink {
 #[derive(Debug)]
 pub(crate) enum Effect {
     /// Adds the exclusive response publication of a session, and its counter (type 113); the outside tries again while the
-    /// driver is temporarily unable. Outcome: `on_response_publication`, once the counter is there, too.
+    /// driver is temporarily unable. Outcome: [`ResponsePublication`](Event::ResponsePublication), once the counter is there, too.
     AddResponsePublication {
         session: SessionId,
         channel: String,
@@ -68,7 +71,7 @@ pub(crate) enum Effect {
     /// request image is rejected, too.
     CloseSession { session: SessionId, request_image: ImageId, reject: Option<String> },
     /// Adds a subscription whose images are recorded, with a destination if it has such. Outcome:
-    /// `on_recording_subscription`, then `on_recording_image` for each image.
+    /// [`RecordingSubscription`](Event::RecordingSubscription), then [`RecordingImage`](Event::RecordingImage) for each image.
     AddRecordingSubscription {
         ticket: Ticket,
         channel: String,
@@ -77,28 +80,28 @@ pub(crate) enum Effect {
     },
     /// Closes a subscription. None of its images is being recorded any more.
     CloseRecordingSubscription { subscription: RegistrationId },
-    /// Adds the position counter (type 100), then records an image. Outcomes: `on_recording_started`, then, if it started,
-    /// `on_recording_stopped` once.
+    /// Adds the position counter (type 100), then records an image. Outcomes: [`RecordingStarted`](Event::RecordingStarted), then, if it started,
+    /// [`RecordingStopped`](Event::RecordingStopped) once.
     StartRecording(StartRecording),
-    /// Ends a recording that has started, at the position that it has. Outcome: `on_recording_stopped`.
+    /// Ends a recording that has started, at the position that it has. Outcome: [`RecordingStopped`](Event::RecordingStopped).
     AbortRecording { recording: RecordingId },
-    /// Adds the publication of a replay, and opens the first segment. Outcomes: `on_replay_started`, then, if it started,
-    /// `on_replay_ended` once.
+    /// Adds the publication of a replay, and opens the first segment. Outcomes: [`ReplayStarted`](Event::ReplayStarted), then, if it started,
+    /// [`ReplayEnded`](Event::ReplayEnded) once.
     StartReplay(StartReplay),
-    /// Ends a replay that has started. Outcome: `on_replay_ended`.
+    /// Ends a replay that has started. Outcome: [`ReplayEnded`](Event::ReplayEnded).
     AbortReplay { replay: ReplayId },
-    /// Adds the streams to and from the source of a replication. Outcomes: `on_source_added` once the source reads requests,
-    /// then `on_source_message` for each message, and `on_source_failed` if anything fails.
+    /// Adds the streams to and from the source of a replication. Outcomes: [`SourceAdded`](Event::SourceAdded) once the source reads requests,
+    /// then [`SourceMessage`](Event::SourceMessage) for each message, and [`SourceFailed`](Event::SourceFailed) if anything fails.
     ConnectSource { replication: ReplicationId, channels: ControlChannels },
-    /// Adds a stream of requests to the source. Outcome: `on_source_failed` if that fails.
+    /// Adds a stream of requests to the source. Outcome: [`SourceFailed`](Event::SourceFailed) if that fails.
     AddReplayRequests { replication: ReplicationId, channel: String, stream_id: i32 },
     /// Closes all streams to and from the source of a replication.
     CloseSource { replication: ReplicationId },
-    /// Adds a destination to a recording subscription. Outcome: `on_destination_failed` if that fails.
+    /// Adds a destination to a recording subscription. Outcome: [`DestinationFailed`](Event::DestinationFailed) if that fails.
     AddDestination { subscription: RegistrationId, channel: String },
-    /// Removes a destination from a recording subscription. Outcome: `on_destination_failed` if that fails.
+    /// Removes a destination from a recording subscription. Outcome: [`DestinationFailed`](Event::DestinationFailed) if that fails.
     RemoveDestination { subscription: RegistrationId, channel: String },
-    /// Counts the streams that feed the image of a recording. Outcome: `on_transports`, unless it has stopped.
+    /// Counts the streams that feed the image of a recording. Outcome: [`Transports`](Event::Transports), unless it has stopped.
     CountTransports { recording: RecordingId },
 }
 

@@ -5,7 +5,8 @@ use crate::conductor::effect::{
 };
 use crate::ids::{ReplayId, ReplicationId, Ticket};
 
-/// The outcome of an [`Effect`](super::effect::Effect), or a change of a stream.
+/// What the outside tells the conductor: outcomes of [effects](super::effect::Effect), images that
+/// come and go, and messages of sources.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// The requests of a client can come no more.
@@ -29,6 +30,7 @@ pub(crate) enum Event {
     SourceAdded(ReplicationId, String),
     /// A stream to or from the source has failed.
     SourceFailed(ReplicationId, String),
+    /// A message of the source of a replication.
     SourceMessage(ReplicationId, Vec<u8>),
     /// A destination of a subscription could not be added or removed.
     DestinationFailed(RegistrationId, String),

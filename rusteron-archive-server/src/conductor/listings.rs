@@ -162,7 +162,7 @@ pub(super) fn find_last_matching(
     Ok(Answer::Ok(found.map_or(NULL_ID, RecordingId::get)))
 }
 
-/// Sends the next descriptors, and tells whether that was all.
+/// Sends the next descriptors, and returns whether that was all.
 fn advance(session: SessionId, listing: &mut Listing, turn: &mut Turn<'_>) -> bool {
     let correlation_id = listing.correlation_id;
     let to = Requester { session, correlation_id };

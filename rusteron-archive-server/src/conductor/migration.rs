@@ -6,7 +6,7 @@ use crate::conductor::effect::Failure;
 use crate::storage::Storage;
 
 /// Returns how a recording can be joined to another one, whose segments continue or precede it.
-pub(super) fn of(source: &Descriptor, destination: &Descriptor) -> Result<Migration, Failure> {
+pub(super) fn plan(source: &Descriptor, destination: &Descriptor) -> Result<Migration, Failure> {
     if source.is_active() {
         let text = format!("recording {} is still active", source.recording_id);
         return Err(Failure::generic(text));
@@ -26,8 +26,8 @@ pub(super) fn of(source: &Descriptor, destination: &Descriptor) -> Result<Migrat
     })
 }
 
-/// Checks that each segment is there, and that no file has its name after the migration. Returns
-/// their number.
+/// Checks that each segment is there, and that no file has the name that it is to get. Returns their
+/// number.
 pub(super) fn check_files(
     storage: &dyn Storage,
     migration: &Migration,

@@ -171,11 +171,11 @@ impl Parts {
             }
             Message::DetachSegmentsRequest(m) => {
                 let (recording, start) = (id(m.recording_id), m.new_start_position);
-                Segments::detach(turn, recording, start, recordings, replays)
+                Segments::detach_segments(turn, recording, start, recordings, replays)
             }
             Message::PurgeSegmentsRequest(m) => {
                 let (recording, start) = (id(m.recording_id), m.new_start_position);
-                segments.purge(turn, requester, recording, start, recordings, replays)
+                segments.purge_segments(turn, requester, recording, start, recordings, replays)
             }
             Message::DeleteDetachedSegmentsRequest(m) => {
                 segments.delete_detached(turn, requester, id(m.recording_id))
@@ -191,8 +191,8 @@ impl Parts {
             Message::StopReplicationRequest(m) => {
                 replications.stop(ReplicationId::new(m.replication_id)).map(Some)
             }
-            // `request::decode` makes no other message a command.
-            _ => Ok(None),
+            // A test sends all that `request::decode` makes a command.
+            _ => Err(Failure::generic("no part of the archive carries out this request")),
         }
     }
 
@@ -314,7 +314,8 @@ impl Parts {
         self.replays.stop_all(turn, None);
     }
 
-    /// Deletes what is to be deleted still. Recordings and replays have ended.
+    /// Deletes what is still to be deleted, and reports recordings without an end. Replays have
+    /// ended.
     pub(super) fn finish_close(&mut self, turn: &mut Turn<'_>) {
         self.segments.deletions.finish(turn);
         if !self.recordings.is_empty() {

@@ -26,7 +26,8 @@ use crate::segment::cut::clear_behind;
 
 /// The pause before the catalog is asked again to take a stop position.
 const CATALOG_RETRY_NS: i64 = 1_000_000_000;
-/// Attempts to publish the beginning or the end of a recording. Progress is published with the next position.
+/// Attempts to publish the beginning or the end of a recording. Progress is published with the next
+/// position.
 const EVENT_ATTEMPTS: usize = 3;
 
 /// All recordings in progress, and the subscriptions whose images they are.
@@ -66,7 +67,7 @@ impl Recordings {
     }
 
     /// Lets a subscription go on without its replication.
-    pub(super) fn leave(&mut self, subscription: RegistrationId) {
+    pub(super) fn forget_replication(&mut self, subscription: RegistrationId) {
         if let Some(known) = self.subscriptions.get_mut(subscription) {
             known.replication = None;
         }
@@ -372,7 +373,8 @@ impl Recordings {
         // Before the catalog forgets the end.
         let slot = self.claim_slot(recording, image.join_position);
         let progress = Progress::new(image.join_position, slot);
-        // Before the first byte is written: after a crash, recovery looks at active recordings only.
+        // Before the first byte is written: after a crash, recovery looks at active recordings
+        // only.
         turn.catalog
             .set_extended(recording, requester.session, requester.correlation_id, image.session_id)
             .inspect_err(|_| progress.release_slot())?;
@@ -532,8 +534,8 @@ impl Recordings {
         }
     }
 
-    /// Publishes how far recordings have come, and asks the catalog again that could not take an
-    /// end. Returns how much that was, and the recordings that have ended by it.
+    /// Publishes progress, and retries ends that the catalog could not take. Returns how much that
+    /// was, and the recordings that have ended.
     pub(super) fn on_turn(&mut self, turn: &mut Turn<'_>) -> (usize, Vec<Ended>) {
         let mut work = 0;
         let mut due = Vec::new();

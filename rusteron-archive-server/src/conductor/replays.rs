@@ -59,7 +59,7 @@ impl Replays {
         self.by_number.values().any(|active| active.recording == recording)
     }
 
-    /// Ends the replays of a recording, those that have not started, too, and returns their numbers.
+    /// Ends the replays of a recording, also those that have not started, and returns their numbers.
     pub(super) fn abort_all_of(
         &mut self,
         turn: &mut Turn<'_>,
@@ -76,7 +76,8 @@ impl Replays {
         numbers
     }
 
-    /// Describes, as Java does, the replay of a recording that reads the first segment, if that is before a position.
+    /// Describes, as Java does, the replay of a recording that reads the first segment, if that is
+    /// before a position.
     pub(super) fn first_before(&self, recording: RecordingId, position: i64) -> Option<String> {
         let replays = self.by_number.values().filter(|active| active.recording == recording);
         let first =
@@ -229,7 +230,7 @@ impl Replays {
     }
 }
 
-/// Returns what bounds a replay beside its end, and the position up to which that allows to read.
+/// Returns what bounds a replay besides its end, and the position up to which that allows reading.
 fn limit(
     turn: &Turn<'_>,
     request: &Replay<'_>,

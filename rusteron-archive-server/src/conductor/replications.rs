@@ -83,7 +83,7 @@ impl Replications {
         request: &ReplicateRequest2<'_>,
         recordings: &Recordings,
     ) -> Result<Answer, Failure> {
-        let settings = turn.settings.replication.clone();
+        let settings = &turn.settings.replication;
         let max = settings.max_concurrent;
         if self.by_id.len() >= max {
             let text = format!("max concurrent replications reached at {max}");
@@ -300,7 +300,7 @@ impl Replications {
                 // The subscription goes on without the replication.
                 active.ticket = None;
                 let Some(subscription) = subscription else { return };
-                recordings.leave(subscription);
+                recordings.forget_replication(subscription);
                 turn.out.order(Effect::RemoveDestination { subscription, channel: destination });
                 self.signal(turn, id, None, Signal::Merge, position);
             }
@@ -340,7 +340,7 @@ impl Replications {
         let (requester, ticket) = (active.requester, active.ticket.take());
         turn.out.order(Effect::CloseSource { replication: id });
         if let Some(failure) = failure {
-            // As in Java, the client is told, and nobody else.
+            // As in Java, operators are told of no more than mistakes in channels.
             turn.refuse(requester, failure);
         }
         let subscription = ticket.and_then(|ticket| recordings.close_by_ticket(turn, ticket));

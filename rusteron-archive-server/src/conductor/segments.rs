@@ -1,7 +1,9 @@
-//! Requests that shorten a recording, or give it back what was detached.
+//! Requests that shorten a recording, give it back what was detached, or move its segments to another
+//! one.
 //!
-//! All look before they write. The catalog is edited before files are deleted, so that no edge of a recording is where there
-//! is no file; a crash in between leaves files that belong to no recording.
+//! Each request looks before it writes. The catalog is edited before files are deleted, so that no
+//! edge of a recording is where there is no file; a crash in between leaves files that belong to no
+//! recording.
 
 use std::io;
 use std::ops::RangeBounds;
@@ -90,7 +92,7 @@ impl Segments {
         replays: &Replays,
     ) -> Result<Option<Answer>, Failure> {
         let (from, to) = (turn.settled(source)?, turn.settled(destination)?);
-        let migration = migration::of(&from, &to)?;
+        let migration = migration::plan(&from, &to)?;
         // Java does not ask. A replay would open the source's files by names under which others can
         // be recorded.
         if replays.has_recording(source) {
@@ -110,6 +112,7 @@ impl Segments {
         self.deletions.begin(turn, requester, source, moved, empty, Vec::new());
         Ok(None)
     }
+
     /// Deletes a stopped recording that is not being replayed.
     pub(super) fn purge_recording(
         &mut self,
@@ -135,7 +138,7 @@ impl Segments {
     }
 
     /// Moves the start of a recording to that of a later segment. The files before it stay.
-    pub(super) fn detach(
+    pub(super) fn detach_segments(
         turn: &mut Turn<'_>,
         recording: RecordingId,
         start: i64,
@@ -147,8 +150,9 @@ impl Segments {
         Ok(Some(Answer::Ok(0)))
     }
 
-    /// Moves the start of a recording to that of a later segment, and deletes the files between the two.
-    pub(super) fn purge(
+    /// Moves the start of a recording to that of a later segment, and deletes the files between the
+    /// two.
+    pub(super) fn purge_segments(
         &mut self,
         turn: &mut Turn<'_>,
         requester: Requester,
@@ -312,7 +316,8 @@ fn check_frame(found: io::Result<bool>, geometry: &Geometry, position: i64) -> R
     }
 }
 
-/// Returns how many segments begin between two positions, the first one included if it is the start of one.
+/// Returns how many segments begin between two positions, the first one included if it is the start
+/// of one.
 fn segments_between(geometry: &Geometry, first: i64, end: i64) -> i64 {
     end.saturating_sub(first).max(0) / i64::from(geometry.segment_length)
 }

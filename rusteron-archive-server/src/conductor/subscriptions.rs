@@ -127,12 +127,12 @@ impl Subscriptions {
     }
 
     /// Those that have not been stopped. They are limited in number.
-    pub(crate) fn registered_count(&self) -> usize {
+    pub(super) fn registered_count(&self) -> usize {
         self.all.iter().filter(|subscription| subscription.is_registered).count()
     }
 
     /// Those that the driver has registered, and that have not been stopped.
-    pub(crate) fn registered(
+    pub(super) fn registered(
         &self,
     ) -> impl Iterator<Item = (RegistrationId, &RecordingSubscription)> {
         let registered = self.all.iter().filter(|subscription| subscription.is_registered);
@@ -143,29 +143,29 @@ impl Subscriptions {
         self.all.iter().any(|subscription| subscription.is_registered && subscription.key == key)
     }
 
-    pub(crate) fn by_ticket(&self, ticket: Ticket) -> Option<&RecordingSubscription> {
+    pub(super) fn by_ticket(&self, ticket: Ticket) -> Option<&RecordingSubscription> {
         self.all.iter().find(|subscription| subscription.ticket == ticket)
     }
 
-    pub(crate) fn by_ticket_mut(&mut self, ticket: Ticket) -> Option<&mut RecordingSubscription> {
+    pub(super) fn by_ticket_mut(&mut self, ticket: Ticket) -> Option<&mut RecordingSubscription> {
         self.all.iter_mut().find(|subscription| subscription.ticket == ticket)
     }
 
-    pub(crate) fn get(&self, id: RegistrationId) -> Option<&RecordingSubscription> {
+    pub(super) fn get(&self, id: RegistrationId) -> Option<&RecordingSubscription> {
         self.all.iter().find(|subscription| subscription.id == Some(id))
     }
 
-    pub(crate) fn get_mut(&mut self, id: RegistrationId) -> Option<&mut RecordingSubscription> {
+    pub(super) fn get_mut(&mut self, id: RegistrationId) -> Option<&mut RecordingSubscription> {
         self.all.iter_mut().find(|subscription| subscription.id == Some(id))
     }
 
-    pub(crate) fn remove_ticket(&mut self, ticket: Ticket) -> Option<RecordingSubscription> {
+    pub(super) fn remove_ticket(&mut self, ticket: Ticket) -> Option<RecordingSubscription> {
         let index = self.all.iter().position(|subscription| subscription.ticket == ticket)?;
         Some(self.all.remove(index))
     }
 
     /// Closes a subscription that has no references any more.
-    pub(crate) fn close_if_unused(&mut self, id: RegistrationId, out: &mut dyn Outside) {
+    pub(super) fn close_if_unused(&mut self, id: RegistrationId, out: &mut dyn Outside) {
         let is_unused = |subscription: &RecordingSubscription| {
             subscription.id == Some(id)
                 && !subscription.is_registered

@@ -7,7 +7,7 @@ mod harness;
 pub(crate) mod hostile;
 pub(crate) mod hostile_source;
 #[cfg(test)]
-mod listing;
+mod listings;
 #[cfg(test)]
 mod migrations;
 #[cfg(test)]

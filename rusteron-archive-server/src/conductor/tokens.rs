@@ -21,7 +21,8 @@ struct Token {
 pub(crate) struct Tokens {
     by_value: HashMap<ReplayToken, Token>,
     timeout_ns: i64,
-    /// A keyed hash of a running number: who does not know the key, which is the operating system's, cannot guess the next.
+    /// A keyed hash of a running number: who does not know the key, which is the operating system's,
+    /// cannot guess the next.
     random: RandomState,
     drawn: u64,
 }
@@ -52,7 +53,8 @@ impl Tokens {
         }
     }
 
-    /// Returns the session that has drawn a token for this recording. A token may be used several times.
+    /// Returns the session that has drawn a token for this recording. A token may be used several
+    /// times.
     pub(crate) fn session(
         &self,
         token: ReplayToken,

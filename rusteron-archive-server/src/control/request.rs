@@ -4,15 +4,28 @@ use std::borrow::Cow;
 
 use rusteron_core::sbe::{MessageHeader, Reader};
 
+use crate::catalog::NULL_POSITION;
 use crate::channel::Channel;
 use crate::ids::{CorrelationId, NULL_ID, RecordingId, ReplayToken, SessionId};
 use crate::protocol::messages::{
-    AuthConnectRequest, BoundedReplayRequest, ChallengeResponse, ExtendRecordingRequest2, Message,
+    AuthConnectRequest, BoundedReplayRequest, Challenge, ChallengeResponse, ControlResponse,
+    ExtendRecordingRequest2, Message, Ping, RecordingDescriptor, RecordingProgress,
+    RecordingSignalEvent, RecordingStarted, RecordingStopped, RecordingSubscriptionDescriptor,
     ReplayRequest, ReplicateRequest2, SCHEMA_ID, StartRecordingRequest2, TaggedReplicateRequest,
 };
 
 /// The templates of messages that only a server sends.
-pub(crate) const OF_SERVER: [u16; 9] = [1, 22, 23, 24, 59, 101, 102, 103, 106];
+pub(crate) const OF_SERVER: [u16; 9] = [
+    ControlResponse::TEMPLATE_ID,
+    RecordingDescriptor::TEMPLATE_ID,
+    RecordingSubscriptionDescriptor::TEMPLATE_ID,
+    RecordingSignalEvent::TEMPLATE_ID,
+    Challenge::TEMPLATE_ID,
+    RecordingStarted::TEMPLATE_ID,
+    RecordingProgress::TEMPLATE_ID,
+    RecordingStopped::TEMPLATE_ID,
+    Ping::TEMPLATE_ID,
+];
 
 /// A message of a client.
 #[derive(Debug, PartialEq, Eq)]
@@ -107,8 +120,9 @@ impl<'a> From<&BoundedReplayRequest<'a>> for Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// Returns the replay that a message asks for by a token, which stands for the session: the
-    /// client reads it by a response channel, whose requests come on an image of its own.
+    /// Returns the replay that a message asks for by a token, which stands for the session. The
+    /// client reads such a replay on a response channel, and requests it on an image other than its
+    /// session's.
     pub(crate) fn by_token(message: &Message<'a>) -> Option<(ReplayToken, Self)> {
         let replay = match message {
             Message::ReplayRequest(request) => Self::from(request),
@@ -204,7 +218,7 @@ fn latest(message: Message<'_>) -> Message<'_> {
             correlation_id: m.correlation_id,
             src_recording_id: m.src_recording_id,
             dst_recording_id: m.dst_recording_id,
-            stop_position: -1,
+            stop_position: NULL_POSITION,
             channel_tag_id: m.channel_tag_id,
             subscription_tag_id: m.subscription_tag_id,
             src_control_stream_id: m.src_control_stream_id,

@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use rusteron_client::Error;
+use rusteron_client::{Counter, Error};
 use rusteron_core::agent::{Agent, AgentError, AgentRunner};
 
 use crate::conductor::Conductor;
@@ -14,7 +14,6 @@ use crate::mark_file::MarkFile;
 use crate::network::{Network, Requests};
 use crate::recorder::Recorder;
 use crate::replayer::Replayer;
-use crate::worker_event::Returned;
 
 /// The time between two signs of life in the mark file.
 const MARK_FILE_INTERVAL_NS: i64 = 1_000_000_000;
@@ -30,8 +29,8 @@ pub(crate) enum Workers {
 
 /// The conductor with everything that it needs of the outside, as an agent.
 ///
-/// In each turn it does the work of the Aeron client if that is due, takes events and requests, and lets the conductor do
-/// what is due.
+/// In each turn it does the work of the Aeron client if that is due, takes events and requests, and
+/// lets the conductor do what is due.
 #[derive(Debug)]
 pub(crate) struct ConductorAgent {
     /// Before the network, which holds the client.
@@ -40,8 +39,8 @@ pub(crate) struct ConductorAgent {
     workers: Workers,
     network: Network,
     events: Vec<Event>,
-    /// What workers have given back, until the conductor is told why.
-    returned: Vec<Returned>,
+    /// The counters of recordings that have ended, until the conductor is told of it.
+    returned: Vec<Counter>,
     start: Instant,
     /// The time of the client's last turn, in milliseconds since 1970.
     last_client_turn_ms: i64,
@@ -72,7 +71,8 @@ impl ConductorAgent {
         }
     }
 
-    /// Does the work of the client once a millisecond, and in each turn while the driver's answer is awaited.
+    /// Does the work of the client once a millisecond, and in each turn while the driver's answer
+    /// is awaited.
     fn work_client(&mut self, now: Clock) -> Result<usize, Error> {
         if now.epoch_ms == self.last_client_turn_ms && !self.network.is_adding() {
             return Ok(0);
@@ -145,7 +145,8 @@ impl Agent for ConductorAgent {
         Ok(work + self.workers.do_work()?)
     }
 
-    /// Stops recordings at the positions that they have, ends replays and sessions. Nothing waits for clients.
+    /// Stops recordings at the positions that they have, ends replays and sessions. Nothing waits
+    /// for clients.
     fn on_close(&mut self) -> Result<(), AgentError> {
         let now = self.clock();
         self.conductor.begin_close(now, &mut self.network);

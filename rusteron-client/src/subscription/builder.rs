@@ -129,7 +129,10 @@ impl<'a> SubscriptionBuilder<'a> {
     /// Corresponds to `aeron_async_add_subscription` and `aeron_async_add_subscription_poll`.
     #[doc(alias("aeron_async_add_subscription", "aeron_async_add_subscription_poll"))]
     pub fn add(self) -> Result<Subscription> {
-        callback::forbid_blocking("add", Some("async_add"))?;
+        callback::forbid_blocking(
+            "SubscriptionBuilder::add",
+            Some("SubscriptionBuilder::async_add"),
+        )?;
         self.async_add()?.wait()
     }
 

@@ -1,4 +1,4 @@
-//! A pending connection to a cluster.
+//! How a session with a cluster begins: at once, or by a pending connection.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -56,7 +56,6 @@ pub struct AsyncClusterConnect {
     ingress_channel: ChannelUri,
 }
 
-/// How sessions begin.
 impl ClusterClient {
     /// Connects to a cluster, and waits for a session.
     ///

@@ -20,10 +20,10 @@ use rusteron_test_support::{
 
 use super::client::{Client, Shared};
 use super::faults::{ClusterFault, Fault};
+use super::member_process::Process;
 use super::node::{Node, Settings};
 use super::options::ClusterOptions;
 use super::parts::MODULE_PROGRAM;
-use super::process::Process;
 use crate::process::{seed, temporary_dir};
 use crate::report::Report;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::process::Process;
+use super::member_process::Process;
 use rusteron_test_support::Random;
 
 /// The kinds of faults that can be asked for.

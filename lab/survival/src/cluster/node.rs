@@ -12,8 +12,8 @@ use rusteron_test_support::cluster::{Ports, SERVICE_CLOSED_FIRST};
 use rusteron_test_support::programs;
 use rustix::process::Signal;
 
+use super::member_process::Process;
 use super::options::Language;
-use super::process::Process;
 use crate::process::command;
 
 /// Aeron refuses to start beside a mark file whose last sign of life is younger than ten seconds.

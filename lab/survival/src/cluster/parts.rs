@@ -14,8 +14,8 @@ use rusteron_media_driver::{DriverContext, MediaDriver, ThreadingMode};
 use rusteron_test_support::cluster::ledger::{DigestFile, Ledger};
 use rusteron_test_support::java_run;
 
+use super::member_process::Process;
 use super::options::MemberOptions;
-use super::process::Process;
 use crate::process::follow;
 
 /// The consensus module beside another process's media driver, with an archive or beside another process's.

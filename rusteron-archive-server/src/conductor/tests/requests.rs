@@ -2,7 +2,11 @@
 
 use super::harness::{FIRST_SESSION, Harness, IMAGE, image, request};
 use crate::conductor::event::Event;
-use crate::protocol::messages::{ArchiveIdRequest, CloseSessionRequest, StopRecordingRequest};
+use crate::control::request::OF_SERVER;
+use crate::protocol::messages::{
+    ArchiveIdRequest, AuthConnectRequest, ChallengeResponse, CloseSessionRequest, LAYOUTS,
+    StopRecordingRequest,
+};
 
 const IPC: &str = "aeron:ipc";
 
@@ -12,6 +16,26 @@ fn archive_id(correlation_id: i64) -> Vec<u8> {
 
 fn stop(correlation_id: i64) -> Vec<u8> {
     request(StopRecordingRequest::TEMPLATE_ID, &[correlation_id, 10], &[IPC])
+}
+
+#[test]
+fn each_request_of_the_protocol_is_carried_out() {
+    let of_sessions = [
+        AuthConnectRequest::TEMPLATE_ID,
+        ChallengeResponse::TEMPLATE_ID,
+        CloseSessionRequest::TEMPLATE_ID,
+    ];
+    for layout in LAYOUTS {
+        let template = layout.template_id;
+        if OF_SERVER.contains(&template) || of_sessions.contains(&template) {
+            continue;
+        }
+        let mut harness = Harness::connected();
+        let fields = vec![0; layout.fields.len() - 1];
+        harness.send(request(template, &fields, &vec![""; layout.data.len()]));
+        let sent = harness.sent().join("; ");
+        assert!(!sent.contains("no part of the archive"), "{}: {sent}", layout.name);
+    }
 }
 
 #[test]

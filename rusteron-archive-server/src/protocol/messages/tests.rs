@@ -33,6 +33,13 @@ fn table_has_all_requests_and_answers() {
     let requests = LAYOUTS.iter().filter(|layout| !OF_SERVER.contains(&layout.template_id));
     assert_eq!(requests.count(), 38);
     assert_eq!(LAYOUTS.len(), 38 + OF_SERVER.len());
+    let has_no_ids = [CloseSessionRequest::TEMPLATE_ID, AuthConnectRequest::TEMPLATE_ID];
+    for layout in LAYOUTS {
+        if !OF_SERVER.contains(&layout.template_id) && !has_no_ids.contains(&layout.template_id) {
+            let first: Vec<_> = layout.fields.iter().take(2).map(|field| field.name).collect();
+            assert_eq!(first, ["control_session_id", "correlation_id"], "{}", layout.name);
+        }
+    }
 }
 
 #[test]

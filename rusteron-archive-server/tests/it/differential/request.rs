@@ -107,7 +107,7 @@ impl Values<'_> {
     }
 }
 
-/// The kinds of steps, as often as they are tried.
+/// The kinds of steps, with their weights.
 pub(super) const KINDS: [(Kind, usize); 25] = [
     (Kind::StartRecording, 2),
     (Kind::StartRecordingUntilEnd, 1),

@@ -1,6 +1,7 @@
 //! Random requests, and publishers whose streams are recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, ExclusivePublication, OfferError, UncheckedChannel};
@@ -75,7 +76,8 @@ impl Script {
         let (kind, fitting) = match self.fitting(&mut random) {
             Some((kind, recording)) if random.percent(65) => (kind, Some(recording)),
             _ => {
-                let all: Vec<_> = KINDS.iter().flat_map(|(it, times)| vec![*it; *times]).collect();
+                let times = KINDS.iter().flat_map(|(it, times)| iter::repeat_n(*it, *times));
+                let all: Vec<_> = times.collect();
                 (all[random.below(all.len())], None)
             }
         };
@@ -109,7 +111,11 @@ impl Script {
             }
         };
         let recordings = |kind| self.recordings.iter().filter(move |it| fits(kind, it));
-        let kinds = KINDS.iter().map(|(kind, _)| *kind);
+        // Truncated and detached twice as often as others.
+        let kinds = KINDS.iter().flat_map(|(kind, times)| match kind {
+            Kind::Truncate | Kind::DetachSegments => iter::repeat_n(*kind, *times),
+            _ => iter::repeat_n(*kind, 1),
+        });
         let kinds: Vec<_> = kinds.filter(|&kind| recordings(kind).count() > 0).collect();
         let &kind = kinds.get(random.below(kinds.len()))?;
         let ids: Vec<_> = recordings(kind).map(|it| it.id).collect();
