@@ -187,8 +187,8 @@ impl Replication {
         }
     }
 
-    /// Returns whether the copy, which reaches up to this position, has all that the source has. The
-    /// source's answer to the request for the replay can come after a short stream.
+    /// Returns whether the copy, which reaches up to this position, has all that the source has.
+    /// The source's answer to the request for the replay can come after a short stream.
     pub(crate) fn is_synced(&self, position: i64) -> bool {
         self.state != State::Done
             && self.source_stop_position != NULL

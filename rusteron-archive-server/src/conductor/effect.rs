@@ -6,8 +6,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-#[cfg(doc)]
-use crate::conductor::event::Event;
 pub(crate) use crate::control::responses::Failure;
 pub(crate) use crate::control::{Clock, Responder, Sending};
 pub(crate) use crate::ids::{
@@ -48,16 +46,17 @@ pub(crate) trait Outside: Responder + SourceLink {
     /// longer. Nobody can be told of it.
     fn record_late_request(&mut self, text: &str);
 
-    /// Takes an order, which is carried out after those before it. Outcomes
-    /// come as events.
+    /// Takes an order, which is carried out after those before it. Outcomes come as events.
     fn order(&mut self, effect: Effect);
 }
 
-/// An order to the outside.
+/// An order to the outside. The outcomes that are named here are variants of
+/// [`Event`](super::event::Event).
 #[derive(Debug)]
 pub(crate) enum Effect {
-    /// Adds the exclusive response publication of a session, and its counter (type 113); the outside tries again while the
-    /// driver is temporarily unable. Outcome: [`ResponsePublication`](Event::ResponsePublication), once the counter is there, too.
+    /// Adds the exclusive response publication of a session, and its counter (type 113). The
+    /// outside tries again while the driver is temporarily unable. Outcome: `ResponsePublication`,
+    /// once both are there.
     AddResponsePublication {
         session: SessionId,
         channel: String,
@@ -67,11 +66,11 @@ pub(crate) enum Effect {
         /// For the counter's label. May be empty.
         client_info: String,
     },
-    /// Ends a session: revokes its publication, closes its counter, cancels what is still being added. With a reason, its
-    /// request image is rejected, too.
+    /// Ends a session: revokes its publication, closes its counter, cancels what is still being
+    /// added. With a reason, its request image is rejected, too.
     CloseSession { session: SessionId, request_image: ImageId, reject: Option<String> },
     /// Adds a subscription whose images are recorded, with a destination if it has such. Outcome:
-    /// [`RecordingSubscription`](Event::RecordingSubscription), then [`RecordingImage`](Event::RecordingImage) for each image.
+    /// `RecordingSubscription`, then `RecordingImage` for each image.
     AddRecordingSubscription {
         ticket: Ticket,
         channel: String,
@@ -80,28 +79,31 @@ pub(crate) enum Effect {
     },
     /// Closes a subscription. None of its images is being recorded any more.
     CloseRecordingSubscription { subscription: RegistrationId },
-    /// Adds the position counter (type 100), then records an image. Outcomes: [`RecordingStarted`](Event::RecordingStarted), then, if it started,
-    /// [`RecordingStopped`](Event::RecordingStopped) once.
+    /// Adds the position counter (type 100), then records an image. Outcomes: `RecordingStarted`,
+    /// then, if it started, `RecordingStopped` once.
     StartRecording(StartRecording),
-    /// Ends a recording that has started, at the position that it has. Outcome: [`RecordingStopped`](Event::RecordingStopped).
+    /// Ends a recording that has started, at the position that it has. Outcome: `RecordingStopped`.
     AbortRecording { recording: RecordingId },
-    /// Adds the publication of a replay, and opens the first segment. Outcomes: [`ReplayStarted`](Event::ReplayStarted), then, if it started,
-    /// [`ReplayEnded`](Event::ReplayEnded) once.
+    /// Adds the publication of a replay, and opens the first segment. Outcomes: `ReplayStarted`,
+    /// then, if it started, `ReplayEnded` once.
     StartReplay(StartReplay),
-    /// Ends a replay that has started. Outcome: [`ReplayEnded`](Event::ReplayEnded).
+    /// Ends a replay that has started. Outcome: `ReplayEnded`.
     AbortReplay { replay: ReplayId },
-    /// Adds the streams to and from the source of a replication. Outcomes: [`SourceAdded`](Event::SourceAdded) once the source reads requests,
-    /// then [`SourceMessage`](Event::SourceMessage) for each message, and [`SourceFailed`](Event::SourceFailed) if anything fails.
+    /// Adds the streams to and from the source of a replication. Outcomes: `SourceAdded` once the
+    /// source reads requests, then `SourceMessage` for each message, and `SourceFailed` if anything
+    /// fails.
     ConnectSource { replication: ReplicationId, channels: ControlChannels },
-    /// Adds a stream of requests to the source. Outcome: [`SourceFailed`](Event::SourceFailed) if that fails.
+    /// Adds a stream of requests to the source. Outcome: `SourceFailed` if that fails.
     AddReplayRequests { replication: ReplicationId, channel: String, stream_id: i32 },
     /// Closes all streams to and from the source of a replication.
     CloseSource { replication: ReplicationId },
-    /// Adds a destination to a recording subscription. Outcome: [`DestinationFailed`](Event::DestinationFailed) if that fails.
+    /// Adds a destination to a recording subscription. Outcome: `DestinationFailed` if that fails.
     AddDestination { subscription: RegistrationId, channel: String },
-    /// Removes a destination from a recording subscription. Outcome: [`DestinationFailed`](Event::DestinationFailed) if that fails.
+    /// Removes a destination from a recording subscription. Outcome: `DestinationFailed` if that
+    /// fails.
     RemoveDestination { subscription: RegistrationId, channel: String },
-    /// Counts the streams that feed the image of a recording. Outcome: [`Transports`](Event::Transports), unless it has stopped.
+    /// Counts the streams that feed the image of a recording. Outcome: `Transports`, unless it has
+    /// stopped.
     CountTransports { recording: RecordingId },
 }
 
@@ -135,7 +137,8 @@ pub(crate) struct StartRecording {
     pub(crate) join_position: i64,
     /// The recording begins here, so it has no segment yet.
     pub(crate) is_new: bool,
-    /// The position up to which everything is recorded. The recorder stores with release, after the write and the sync.
+    /// The position up to which everything is recorded. The recorder stores it with release, after
+    /// the write and the sync.
     pub(crate) progress: Arc<Progress>,
 }
 

@@ -1,12 +1,12 @@
-//! What has happened outside of the conductor.
+//! Events that the outside reports to the conductor.
 
 use crate::conductor::effect::{
     Failure, ImageDetails, ImageId, RecordingId, RegistrationId, SessionId,
 };
 use crate::ids::{ReplayId, ReplicationId, Ticket};
 
-/// What the outside tells the conductor: outcomes of [effects](super::effect::Effect), images that
-/// come and go, and messages of sources.
+/// An event from outside: the outcome of an [effect](super::effect::Effect), an image that comes or
+/// goes, or a message of a source.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// The requests of a client can come no more.

@@ -26,8 +26,8 @@ pub(super) fn plan(source: &Descriptor, destination: &Descriptor) -> Result<Migr
     })
 }
 
-/// Checks that each segment is there, and that no file has the name that it is to get. Returns their
-/// number.
+/// Checks that each segment is there, and that no file has the name that it is to get. Returns the
+/// number of segments.
 pub(super) fn check_files(
     storage: &dyn Storage,
     migration: &Migration,

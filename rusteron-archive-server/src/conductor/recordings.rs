@@ -61,16 +61,9 @@ impl Recordings {
         &self.subscriptions
     }
 
-    /// Returns the replication that extends a recording by a subscription.
+    /// Returns the replication that extends a recording by a subscription, or did before it ended.
     pub(super) fn replication_of(&self, subscription: RegistrationId) -> Option<ReplicationId> {
         self.subscriptions.get(subscription)?.replication
-    }
-
-    /// Lets a subscription go on without its replication.
-    pub(super) fn forget_replication(&mut self, subscription: RegistrationId) {
-        if let Some(known) = self.subscriptions.get_mut(subscription) {
-            known.replication = None;
-        }
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -59,7 +59,7 @@ impl Replays {
         self.by_number.values().any(|active| active.recording == recording)
     }
 
-    /// Ends the replays of a recording, also those that have not started, and returns their numbers.
+    /// Ends the replays of a recording, also those that have not started. Returns their numbers.
     pub(super) fn abort_all_of(
         &mut self,
         turn: &mut Turn<'_>,

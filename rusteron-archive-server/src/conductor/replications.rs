@@ -300,7 +300,6 @@ impl Replications {
                 // The subscription goes on without the replication.
                 active.ticket = None;
                 let Some(subscription) = subscription else { return };
-                recordings.forget_replication(subscription);
                 turn.out.order(Effect::RemoveDestination { subscription, channel: destination });
                 self.signal(turn, id, None, Signal::Merge, position);
             }

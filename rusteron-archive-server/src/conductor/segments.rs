@@ -1,5 +1,5 @@
-//! Requests that shorten a recording, give it back what was detached, or move its segments to another
-//! one.
+//! Requests that shorten a recording, give it back what was detached, or move its segments to
+//! another one.
 //!
 //! Each request looks before it writes. The catalog is edited before files are deleted, so that no
 //! edge of a recording is where there is no file; a crash in between leaves files that belong to no

@@ -21,8 +21,8 @@ struct Token {
 pub(crate) struct Tokens {
     by_value: HashMap<ReplayToken, Token>,
     timeout_ns: i64,
-    /// A keyed hash of a running number: who does not know the key, which is the operating system's,
-    /// cannot guess the next.
+    /// Hashes a running number. Whoever does not know the key, which the operating system has
+    /// drawn, cannot guess the next token.
     random: RandomState,
     drawn: u64,
 }

@@ -44,15 +44,15 @@ impl Turn<'_> {
         }
     }
 
-    /// Signals the client of a session what has become of a recording, if the session has not ended.
+    /// Tells the client of a session what has become of a recording, if the session has not ended.
     pub(super) fn signal(&mut self, to: Requester, event: &SignalEvent) {
         if let Some(session) = self.sessions.get_mut(to.session) {
             session.send(event.encode(to.session, to.correlation_id), self.now, self.out);
         }
     }
 
-    /// Refuses a request. As in Java's archive, a mistake without a code of its own is also recorded
-    /// in the error log.
+    /// Refuses a request. As in Java's archive, the error log also records a mistake that has no
+    /// code of its own.
     pub(super) fn refuse(&mut self, to: Requester, failure: Failure) {
         if failure.is_mistake && failure.code == ErrorCode::Generic {
             self.out.record_mistake(&failure.text);

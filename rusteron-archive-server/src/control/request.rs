@@ -8,24 +8,10 @@ use crate::catalog::NULL_POSITION;
 use crate::channel::Channel;
 use crate::ids::{CorrelationId, NULL_ID, RecordingId, ReplayToken, SessionId};
 use crate::protocol::messages::{
-    AuthConnectRequest, BoundedReplayRequest, Challenge, ChallengeResponse, ControlResponse,
-    ExtendRecordingRequest2, Message, Ping, RecordingDescriptor, RecordingProgress,
-    RecordingSignalEvent, RecordingStarted, RecordingStopped, RecordingSubscriptionDescriptor,
-    ReplayRequest, ReplicateRequest2, SCHEMA_ID, StartRecordingRequest2, TaggedReplicateRequest,
+    AuthConnectRequest, BoundedReplayRequest, ChallengeResponse, ExtendRecordingRequest2, Message,
+    OF_SERVER, ReplayRequest, ReplicateRequest2, SCHEMA_ID, StartRecordingRequest2,
+    TaggedReplicateRequest,
 };
-
-/// The templates of messages that only a server sends.
-pub(crate) const OF_SERVER: [u16; 9] = [
-    ControlResponse::TEMPLATE_ID,
-    RecordingDescriptor::TEMPLATE_ID,
-    RecordingSubscriptionDescriptor::TEMPLATE_ID,
-    RecordingSignalEvent::TEMPLATE_ID,
-    Challenge::TEMPLATE_ID,
-    RecordingStarted::TEMPLATE_ID,
-    RecordingProgress::TEMPLATE_ID,
-    RecordingStopped::TEMPLATE_ID,
-    Ping::TEMPLATE_ID,
-];
 
 /// A message of a client.
 #[derive(Debug, PartialEq, Eq)]
@@ -231,5 +217,49 @@ fn latest(message: Message<'_>) -> Message<'_> {
             src_response_channel: b"",
         }),
         message => message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::messages::{
+        ExtendRecordingRequest, ReplicateRequest, StartRecordingRequest, encode_values,
+    };
+
+    const TEXTS: [&[u8]; 5] = [b"aeron:ipc", b"live", b"", b"", b""];
+
+    /// Decodes a request with these fields, and as many of the texts as it has.
+    fn command(template_id: u16, fields: &[i64]) -> String {
+        let texts = (1..=TEXTS.len()).map(|count| &TEXTS[..count]);
+        let mut encoded = texts.filter_map(|texts| encode_values(template_id, fields, texts));
+        let message = encoded.next().expect("a request");
+        match decode(&message) {
+            Ok(Request::Command(request)) => {
+                assert_eq!(request.template_id, template_id);
+                format!("{:?}", request.command)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn older_forms_become_the_latest_one() {
+        assert_eq!(
+            command(StartRecordingRequest::TEMPLATE_ID, &[1, 2, 3, 4]),
+            command(StartRecordingRequest2::TEMPLATE_ID, &[1, 2, 3, 4, 0])
+        );
+        assert_eq!(
+            command(ExtendRecordingRequest::TEMPLATE_ID, &[1, 2, 3, 4, 5]),
+            command(ExtendRecordingRequest2::TEMPLATE_ID, &[1, 2, 3, 4, 5, 0])
+        );
+        assert_eq!(
+            command(ReplicateRequest::TEMPLATE_ID, &[1, 2, 3, 4, 5]),
+            command(ReplicateRequest2::TEMPLATE_ID, &[1, 2, 3, 4, -1, -1, -1, 5, -1, -1])
+        );
+        assert_eq!(
+            command(TaggedReplicateRequest::TEMPLATE_ID, &[1, 2, 3, 4, 5, 6, 7]),
+            command(ReplicateRequest2::TEMPLATE_ID, &[1, 2, 3, 4, -1, 5, 6, 7, -1, -1])
+        );
     }
 }

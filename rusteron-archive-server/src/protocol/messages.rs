@@ -177,5 +177,18 @@ rusteron_core::sbe_messages! {
     } + { channel: Ascii; }
 }
 
+/// The templates of messages that only a server sends.
+pub(crate) const OF_SERVER: [u16; 9] = [
+    ControlResponse::TEMPLATE_ID,
+    RecordingDescriptor::TEMPLATE_ID,
+    RecordingSubscriptionDescriptor::TEMPLATE_ID,
+    RecordingSignalEvent::TEMPLATE_ID,
+    Challenge::TEMPLATE_ID,
+    RecordingStarted::TEMPLATE_ID,
+    RecordingProgress::TEMPLATE_ID,
+    RecordingStopped::TEMPLATE_ID,
+    Ping::TEMPLATE_ID,
+];
+
 #[cfg(test)]
 mod tests;

@@ -102,8 +102,8 @@ impl ClusterClient {
     /// Does not block. The message timeout starts now.
     ///
     /// # Errors
-    /// [`ClusterErrorKind::InvalidArgument`]: a setting is missing or not valid. The other errors of
-    /// [`connect`](Self::connect) are returned by [`AsyncClusterConnect::poll`].
+    /// [`ClusterErrorKind::InvalidArgument`]: a setting is missing or not valid. The other errors
+    /// of [`connect`](Self::connect) are returned by [`AsyncClusterConnect::poll`].
     ///
     /// Corresponds to `AeronCluster.asyncConnect`.
     #[doc(alias = "asyncConnect")]

@@ -5,10 +5,15 @@ use std::mem;
 use super::harness::{
     Harness, IMAGE, MAX_CONCURRENT_REPLICATIONS, MESSAGE_TIMEOUT_MS, TERM_LENGTH, image, request,
 };
-use super::source::{ID, LIVE, Peer, SOURCE, USUAL, Wanted, replicate, replicated, stop};
+use super::source::{
+    ID, LIVE, Peer, SOURCE, SOURCE_SESSION, USUAL, Wanted, replicate, replicated, stop,
+};
 use crate::conductor::effect::{ImageDetails, Sending};
 use crate::conductor::event::Event;
-use crate::protocol::messages::{ReplayRequest, TaggedReplicateRequest};
+use crate::protocol::PROTOCOL_VERSION;
+use crate::protocol::messages::{
+    ControlResponse, ListRecordingRequest, ReplayRequest, TaggedReplicateRequest,
+};
 use crate::storage::Storage;
 
 fn copy_of(harness: &Harness, id: i64) -> crate::catalog::Descriptor {
@@ -178,6 +183,31 @@ fn stream_that_ends_in_sync_is_signalled_as_such() {
         ]
     );
     assert!(harness.is_idle());
+}
+
+#[test]
+fn answers_to_other_sessions_of_the_source_do_not_count() {
+    let (mut harness, mut peer) = (Harness::connected(), Peer::new());
+    peer.fault = Some((ListRecordingRequest::TEMPLATE_ID, None));
+    replicated(&mut harness, &mut peer, USUAL);
+    let request = peer.requests.last().expect("a request");
+    let id = request.split_once("correlation_id: ").and_then(|(_, rest)| rest.split(',').next());
+    let correlation_id = id.and_then(|id| id.parse().ok()).expect("a correlation id");
+    let mut answer = |control_session_id, text: &str| {
+        let answer = ControlResponse {
+            control_session_id,
+            correlation_id,
+            relevant_id: 0,
+            code: 1,
+            version: PROTOCOL_VERSION,
+            error_message: text.as_bytes(),
+        };
+        harness.tell(Event::SourceMessage(ID.into(), answer.to_vec()));
+        peer.run(&mut harness);
+        harness.sent()
+    };
+    assert!(answer(SOURCE_SESSION + 1, "not you").is_empty());
+    assert_eq!(answer(SOURCE_SESSION, "no")[0], format!("{ID}: error 0: ERROR - no"));
 }
 
 /// A short stream is there before the source's answer, which is lost once.

@@ -1,11 +1,10 @@
 //! Requests that wait, and requests that are refused.
 
-use super::harness::{FIRST_SESSION, Harness, IMAGE, image, request};
+use super::harness::{FIRST_SESSION, Harness, IMAGE, image, request, start_request};
 use crate::conductor::event::Event;
-use crate::control::request::OF_SERVER;
 use crate::protocol::messages::{
     ArchiveIdRequest, AuthConnectRequest, ChallengeResponse, CloseSessionRequest, LAYOUTS,
-    StopRecordingRequest,
+    OF_SERVER, PurgeRecordingRequest, StopRecordingRequest, UpdateChannelRequest,
 };
 
 const IPC: &str = "aeron:ipc";
@@ -16,6 +15,26 @@ fn archive_id(correlation_id: i64) -> Vec<u8> {
 
 fn stop(correlation_id: i64) -> Vec<u8> {
     request(StopRecordingRequest::TEMPLATE_ID, &[correlation_id, 10], &[IPC])
+}
+
+/// As in Java's archive, the error log has no other refusals of requests.
+#[test]
+fn refused_channels_are_recorded_as_mistakes() {
+    let mut harness = Harness::connected();
+    let recording = harness.add_stopped(IPC, 64);
+    let update = request(UpdateChannelRequest::TEMPLATE_ID, &[5, recording], &["nonsense"]);
+    let stop = request(StopRecordingRequest::TEMPLATE_ID, &[6, 10], &["nonsense"]);
+    for message in [start_request(4, "nonsense", false), update, stop] {
+        harness.send(message);
+        let mistakes = harness.mistakes();
+        assert_eq!(mistakes.len(), 1, "{mistakes:?}");
+        assert!(harness.sent()[0].ends_with(&mistakes[0]));
+    }
+    harness.start(7, IPC, false);
+    harness.refuse_subscription("no log buffer");
+    assert_eq!(harness.mistakes(), ["no log buffer"]);
+    harness.send(request(PurgeRecordingRequest::TEMPLATE_ID, &[8, 99], &[]));
+    assert!(harness.mistakes().is_empty() && harness.errors().is_empty());
 }
 
 #[test]
@@ -71,7 +90,7 @@ fn another_session_does_not_wait() {
     harness.send(on_second(archive_id(4)));
     // The subscription is not there for others before its answer; its key is taken.
     harness.send(on_second(stop(5)));
-    harness.send(on_second(super::harness::start_request(6, IPC, false)));
+    harness.send(on_second(start_request(6, IPC, false)));
     assert_eq!(
         harness.sent(),
         [

@@ -4,7 +4,6 @@ use rusteron_core::sbe::MessageHeader;
 use rusteron_test_support::Random;
 
 use super::*;
-use crate::control::request::OF_SERVER;
 
 fn decode(message: &[u8]) -> Option<Message<'_>> {
     let (header, body) = MessageHeader::split(message)?;

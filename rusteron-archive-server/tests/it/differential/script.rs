@@ -205,8 +205,8 @@ impl Script {
                 Request::new(63, fields, what).with(channel).giving(Names::Subscription)
             }
             Kind::Extend => {
-                // Of several images, Java extends by the next one for a moment if the first ends
-                // the subscription.
+                // If there are several images and the first ends the subscription, Java extends by
+                // the next one for a moment.
                 let images = self.publications.values().filter(|it| it.1 == *stream).count();
                 let auto_stop = if images > 1 { 0 } else { *auto_stop };
                 let what = format!("extend {recording} {described} auto-stop {auto_stop}");
