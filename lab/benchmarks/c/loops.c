@@ -1,6 +1,7 @@
 /*
- * The loops of a C program: offer, poll and nothing else, with the C compiler free to optimise around the calls.
- * Rust starts the threads, owns the handles, and idles, as it does for the loops in Rust.
+ * The loops of a C program: offer, poll and nothing else, with the C compiler free to optimise
+ * around the calls. Rust starts the threads, owns the handles, and idles, as it does for the loops
+ * in Rust.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +29,7 @@ static bool is_retryable(int64_t result)
         AERON_PUBLICATION_NOT_CONNECTED == result;
 }
 
-/* Publishes until told to stop. Returns 0, or what the offer returned if that does not pass by waiting. */
+/* Publishes until told to stop. Returns 0, or the result of an offer that cannot succeed later. */
 int64_t rusteron_publish(
     aeron_exclusive_publication_t *publication,
     const rusteron_message_t *message,

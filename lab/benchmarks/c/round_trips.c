@@ -1,7 +1,7 @@
 /*
- * One side of the round trips of `benchmark udp-round-trips`: application, Aeron's client and driver in one loop. As
- * "ping" it prints a histogram, "latency NANOSECONDS COUNT" for each value, and "done". As "pong" it sends every
- * message back until its standard input is closed.
+ * One side of the round trips of `benchmark udp-round-trips`: application, Aeron's client and
+ * driver in one loop. As "ping" it prints a histogram, "latency NANOSECONDS COUNT" for each value,
+ * and "done". As "pong" it sends every message back until its standard input is closed.
  */
 #define _GNU_SOURCE
 

@@ -2,8 +2,8 @@
 //! clocks to time.
 //!
 //! `.ci/instructions` runs the program of this package under valgrind, and reads the cost of the
-//! functions of the module
-//! [`measured`], with everything that they call. `benchmark calls` times the same functions.
+//! functions of the module [`measured`], with everything that they call. `benchmark calls` times
+//! the same functions.
 
 use std::hint::black_box;
 use std::thread;

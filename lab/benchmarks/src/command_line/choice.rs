@@ -8,39 +8,39 @@ use rusteron_client::IdleStrategyKind;
 use rusteron_core::program::Failure;
 use rusteron_test_support::networks::Network;
 
-/// Whoever is compared with others; each benchmark says what it is there.
+/// A program or a loop that is compared with others. Each benchmark says what it is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Contender {
-    /// Ours.
+    /// The Rust API, or a program of this project.
     Rust,
-    /// Ours, in batches.
+    /// The Rust API, with messages in batches.
     RustBatches,
-    /// C's functions, called from the same loops in Rust.
+    /// Loops in Rust that call C's functions.
     CFunctions,
     /// Loops written in C.
     CProgram,
-    /// Aeron's own program in C.
+    /// A program of Aeron's in C.
     C,
-    /// Aeron's, in Java.
+    /// A program in Java that uses Aeron's Java code.
     Java,
     /// Aeron's own sample in Java.
     JavaSample,
-    /// Plain sockets.
+    /// Plain UDP sockets without Aeron.
     Sockets,
-    /// A client of a cluster.
+    /// A cluster's client in Rust.
     RustClient,
-    /// A client of a cluster.
+    /// A cluster's client in Java.
     JavaClient,
-    /// A service of a cluster.
+    /// A cluster's service in Rust.
     RustService,
-    /// A service of a cluster.
+    /// A cluster's service in Java.
     JavaService,
 }
 
 impl Contender {
     /// Returns whether it is left out without Java.
     pub fn is_java(self) -> bool {
-        option_name(&self).starts_with("java")
+        matches!(self, Self::Java | Self::JavaSample | Self::JavaClient | Self::JavaService)
     }
 }
 

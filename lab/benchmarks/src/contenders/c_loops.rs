@@ -8,7 +8,7 @@ use rusteron_client::{ExclusivePublication, IdleStrategy, OfferError, PollError,
 use rusteron_sys as sys;
 
 use crate::contenders::c_functions::{CLOSED, CSubscription, offer_error};
-use crate::measuring::measurement::Plan;
+use crate::measuring::measurement::{FRAGMENT_LIMIT, Plan};
 use crate::measuring::publisher;
 use crate::measuring::run::Run;
 use crate::measuring::subscriber;
@@ -95,7 +95,7 @@ pub fn receive(subscription: Subscription, plan: &Plan, run: &Run) -> Result<u64
     let returned = unsafe {
         rusteron_receive(
             subscription.as_ptr(),
-            plan.fragment_limit,
+            FRAGMENT_LIMIT,
             run.running_flag().as_ptr(),
             run.received_bytes_counter().as_ptr(),
             idle_function,

@@ -268,8 +268,8 @@ impl Pinger {
                 work = 1;
             }
             work += self.poll(&mut end.subscription)?;
-            let is_due = self.received == self.sent;
-            watch.idle_until_due(&mut idle, work, is_due)?;
+            let is_nothing_due = self.received == self.sent;
+            watch.idle_until_due(&mut idle, work, is_nothing_due)?;
         }
         Ok(())
     }
@@ -293,7 +293,8 @@ impl Watch<'_> {
         self.idle_until_due(idle, work, false)
     }
 
-    /// The same; when nothing `is_due`, no timeout counts.
+    /// Idles as [`idle`](Self::idle) does. If no message is due to come back, the timeout does not
+    /// count.
     #[inline(always)]
     fn idle_until_due<I: IdleStrategy>(
         &mut self,
@@ -337,7 +338,6 @@ mod tests {
     use rusteron_client::{IdleStrategyKind, OfferError, Yielding};
 
     use super::*;
-    use crate::measuring::measurement::FRAGMENT_LIMIT;
     use crate::measuring::message_path::pipe::{Receiving, Sending, pipe};
 
     type PipeEnd = End<Sending, Receiving>;
@@ -352,7 +352,6 @@ mod tests {
 
     const PLAN: Plan = Plan {
         message_length: 32,
-        fragment_limit: FRAGMENT_LIMIT,
         idle: IdleStrategyKind::Yielding,
         warmup: Duration::ZERO,
         measure: Duration::from_millis(20),

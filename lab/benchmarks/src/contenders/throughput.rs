@@ -11,7 +11,7 @@ use crate::contenders::batches::{self, Batches};
 use crate::contenders::c_functions::{CConcurrentPublication, CPublication, CSubscription};
 use crate::contenders::c_loops;
 use crate::measuring::connection::Connection;
-use crate::measuring::measurement::{self, Plan, median};
+use crate::measuring::measurement::{self, FRAGMENT_LIMIT, Plan, median};
 use crate::measuring::message_path::{Fragments, Publish};
 use crate::measuring::publisher;
 use crate::measuring::run::Run;
@@ -45,7 +45,7 @@ type Publisher<'a> = Box<dyn FnOnce(&Run) -> Result<u64, OfferError> + Send + 'a
 pub struct Bench<'a> {
     /// The client, and the driver.
     pub connection: &'a Connection,
-    /// Java, and the wish to end.
+    /// The options, Java, and the signal that ends runs early.
     pub environment: &'a Environment,
 }
 
@@ -120,7 +120,7 @@ impl Bench<'_> {
             channel.to_owned(),
             stream_id.to_string(),
             plan.message_length.to_string(),
-            plan.fragment_limit.to_string(),
+            FRAGMENT_LIMIT.to_string(),
             plan.idle.name().to_owned(),
             count.to_string(),
             plan.warmup.as_nanos().to_string(),
@@ -151,7 +151,7 @@ impl Bench<'_> {
         let options = [
             format!("-Daeron.dir={}", dir.path().join("driver").display()),
             format!("-Daeron.sample.messageLength={}", plan.message_length),
-            format!("-Daeron.sample.frameCountLimit={}", plan.fragment_limit),
+            format!("-Daeron.sample.frameCountLimit={}", FRAGMENT_LIMIT),
             // Digits and commas.
             "-Duser.language=en".to_owned(),
             "-Duser.country=US".to_owned(),

@@ -132,8 +132,9 @@ impl ArchiveClient<'_> {
                 self.wait()?;
             }
         }
-        self.await_that("what is recorded", || {
-            Ok(streams.iter().all(|it| it.counter.position().unwrap_or(-1) >= it.end))
+        self.await_progress("what is recorded", || {
+            let missing = |it: &RecordedStream| it.end - it.counter.position().unwrap_or(-1);
+            Ok(streams.iter().map(|it| missing(it).max(0)).sum())
         })
     }
 
@@ -286,14 +287,30 @@ impl ArchiveClient<'_> {
         what: &str,
         mut condition: impl FnMut() -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
-        let deadline = Instant::now() + DEADLINE;
-        while !condition()? {
-            if Instant::now() >= deadline {
+        self.await_progress(what, || condition().map(|is_true| i64::from(!is_true)))
+    }
+
+    /// Waits until nothing is missing. The deadline starts again when the missing number changes,
+    /// and only a number that has not changed makes this thread yield.
+    fn await_progress(
+        &self,
+        what: &str,
+        mut missing: impl FnMut() -> Result<i64, Failure>,
+    ) -> Result<(), Failure> {
+        let (mut last, mut since) = (0, Instant::now());
+        loop {
+            let now = missing()?;
+            if now == 0 {
+                return Ok(());
+            }
+            if now != last {
+                (last, since) = (now, Instant::now());
+            } else if since.elapsed() < DEADLINE {
+                self.wait()?;
+            } else {
                 return Err(Failure::Run(format!("waited in vain: {what}")));
             }
-            self.wait()?;
         }
-        Ok(())
     }
 }
 

@@ -1,6 +1,5 @@
 //! The media driver, the client, and the stream that is measured.
 
-use std::io;
 use std::net::UdpSocket;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
@@ -132,15 +131,27 @@ fn connect(dir: &Path) -> Result<(Aeron, Receiver<Error>), Failure> {
     Ok((aeron, background))
 }
 
-/// UDP endpoints of this machine that are free now.
+/// A UDP endpoint of this machine that is free now.
 ///
 /// # Errors
-/// [`Failure::Run`] if there are none.
+/// [`Failure::Run`] if there is none.
+pub fn free_endpoint() -> Result<String, Failure> {
+    bind().map(|(_, endpoint)| endpoint)
+}
+
+/// Different UDP endpoints of this machine that are free now.
+///
+/// # Errors
+/// [`Failure::Run`] if there are too few.
 pub fn free_endpoints(count: usize) -> Result<Vec<String>, Failure> {
-    // All at the same time, so that no two are the same.
-    let sockets: io::Result<Vec<_>> = (0..count).map(|_| UdpSocket::bind("127.0.0.1:0")).collect();
-    let endpoints = sockets.and_then(|sockets| {
-        sockets.iter().map(|it| Ok(it.local_addr()?.to_string())).collect::<io::Result<_>>()
-    });
-    endpoints.map_err(|error| Failure::run("no free port on 127.0.0.1", error))
+    // All are bound at the same time, so that no two are the same.
+    let bound = (0..count).map(|_| bind()).collect::<Result<Vec<_>, _>>()?;
+    Ok(bound.into_iter().map(|(_, endpoint)| endpoint).collect())
+}
+
+/// Binds a socket to a free port. Returns it with its address.
+fn bind() -> Result<(UdpSocket, String), Failure> {
+    UdpSocket::bind("127.0.0.1:0")
+        .and_then(|socket| socket.local_addr().map(|address| (socket, address.to_string())))
+        .map_err(|error| Failure::run("no free port on 127.0.0.1", error))
 }

@@ -23,8 +23,6 @@ pub const FRAGMENT_LIMIT: usize = 10;
 pub struct Plan {
     /// The length of each message in bytes.
     pub message_length: usize,
-    /// How many fragments a poll receives at the most.
-    pub fragment_limit: usize,
     /// Idle strategy of both loops when they cannot go on.
     pub idle: IdleStrategyKind,
     /// How long to run before measuring.
@@ -210,7 +208,7 @@ impl<'a> Sampler<'a> {
             let is_interrupted = self.interrupt.wait_timeout(remaining);
             let is_last = is_interrupted || !self.run.is_running() || deadline == end;
             let (elapsed, rate) = self.take();
-            if elapsed >= SLICE / 2 || (is_last && rates.is_empty()) {
+            if is_counted(elapsed, is_last && rates.is_empty()) {
                 rates.push(rate);
             }
             if is_last {
@@ -229,13 +227,18 @@ impl<'a> Sampler<'a> {
         let now = Instant::now();
         let elapsed = now - self.taken;
         let length = self.plan.message_length as u64;
-        // Of whole messages before and after, so that a message in fragments counts once.
+        // The difference of whole messages counts a message in fragments once.
         let messages = bytes / length - self.bytes / length;
         self.silence = if bytes > self.bytes { Duration::ZERO } else { self.silence + SLICE };
         self.taken = now;
         self.bytes = bytes;
         (elapsed, messages as f64 / elapsed.max(Duration::from_nanos(1)).as_secs_f64())
     }
+}
+
+/// Returns whether a slice is long enough for a rate. Without any other, a short one counts, too.
+fn is_counted(elapsed: Duration, is_only: bool) -> bool {
+    elapsed >= SLICE / 2 || is_only
 }
 
 /// The median of some values, linear between the two in the middle; `None` without values.
@@ -270,7 +273,6 @@ mod tests {
 
     const PLAN: Plan = Plan {
         message_length: 32,
-        fragment_limit: FRAGMENT_LIMIT,
         idle: IdleStrategyKind::Yielding,
         warmup: Duration::from_millis(5),
         measure: Duration::from_millis(25),
@@ -278,6 +280,48 @@ mod tests {
     };
 
     const ENDLESS: Plan = Plan { measure: Duration::from_secs(3600), ..PLAN };
+
+    #[test]
+    fn median_is_between_the_middle_values() {
+        for (values, expected) in [
+            (&[][..], None),
+            (&[7.0], Some(7.0)),
+            (&[4.0, 1.0, 3.0, 2.0], Some(2.5)),
+            (&[9.0, 1.0, 3.0], Some(3.0)),
+        ] {
+            assert_eq!(median(values), expected);
+        }
+    }
+
+    #[test]
+    fn rates_are_whole_messages_in_the_real_time() {
+        let (run, interrupt) = (Run::new(1), ShutdownSignal::new());
+        let mut sampler = Sampler::new(&run, &PLAN, &interrupt);
+        // The last byte of a message in fragments completes 1001 messages.
+        for (before, bytes, messages) in [(0, 32_000, 1000.0), (31, 32_032, 1001.0), (32, 63, 0.0)]
+        {
+            let length = Duration::from_millis(1250);
+            let taken = Instant::now().checked_sub(length).expect("a time");
+            sampler.taken = taken;
+            sampler.bytes = before;
+            run.set_received_bytes(bytes);
+            let (elapsed, rate) = sampler.take();
+            assert!(elapsed >= length, "{elapsed:?}");
+            assert_eq!(rate, messages / elapsed.as_secs_f64(), "{bytes} bytes after {before}");
+            assert_eq!(sampler.bytes, bytes);
+            assert_eq!(sampler.taken, taken + elapsed);
+        }
+    }
+
+    #[test]
+    fn short_last_slice_is_left_out() {
+        assert!(is_counted(SLICE, false) && is_counted(SLICE / 2, false));
+        assert!(!is_counted(SLICE / 10, false));
+        assert!(is_counted(SLICE / 10, true), "the only slice counts");
+        let (run, interrupt) = (Run::new(1), ShutdownSignal::new());
+        let rates = Sampler::new(&run, &PLAN, &interrupt).sample_phase(SLICE / 10);
+        assert_eq!(rates, Ok(vec![0.0]));
+    }
 
     #[test]
     fn several_publishers_are_counted_together() {

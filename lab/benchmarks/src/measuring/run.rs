@@ -105,8 +105,8 @@ impl Run {
         publishers.messages += messages;
     }
 
-    /// Returns how many messages the subscriber may expect in all, of which none counts if it does
-    /// not wait for the rest; `None` while publishers are still at it.
+    /// Returns how many messages the subscriber waits for in all: 0 if the run was abandoned, and
+    /// `None` while a publisher has not ended.
     pub fn expected(&self) -> Option<u64> {
         match *self.publishers() {
             Publishers { is_abandoned: true, .. } => Some(0),

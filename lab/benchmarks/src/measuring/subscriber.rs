@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use rusteron_client::{IdleStrategy, PollError};
 
-use crate::measuring::measurement::Plan;
+use crate::measuring::measurement::{FRAGMENT_LIMIT, Plan};
 use crate::measuring::message_path::Poll;
 use crate::measuring::run::Run;
 
@@ -20,7 +20,6 @@ pub fn receive<S: Poll, I: IdleStrategy>(
     idle: &mut I,
     run: &Run,
 ) -> Result<u64, PollError> {
-    let fragment_limit = plan.fragment_limit;
     let mut drain = None;
     loop {
         if !run.is_running() {
@@ -30,7 +29,7 @@ pub fn receive<S: Poll, I: IdleStrategy>(
             }
         }
         // The only poll in the program: the compiler builds poll and handler into the loop.
-        let fragments = subscription.poll(&mut bytes, fragment_limit)?;
+        let fragments = subscription.poll(&mut bytes, FRAGMENT_LIMIT)?;
         if fragments > 0 {
             run.set_received_bytes(bytes);
         }
@@ -73,7 +72,6 @@ mod tests {
     use rusteron_client::{IdleStrategyKind, NoOp};
 
     use super::*;
-    use crate::measuring::measurement::FRAGMENT_LIMIT;
 
     /// Receives the result of a function of the poll's number, in messages of 32 bytes.
     struct Scripted<F>(u64, F);
@@ -89,7 +87,6 @@ mod tests {
 
     const PLAN: Plan = Plan {
         message_length: 32,
-        fragment_limit: FRAGMENT_LIMIT,
         idle: IdleStrategyKind::NoOp,
         warmup: Duration::ZERO,
         measure: Duration::ZERO,

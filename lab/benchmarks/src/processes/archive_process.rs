@@ -10,7 +10,6 @@ use rusteron_core::program::Failure;
 use rusteron_test_support::programs::Process;
 use tempfile::TempDir;
 
-use crate::command_line::choice::Contender;
 use crate::measuring::archive_streams::DEADLINE;
 use crate::processes::environment::Environment;
 use crate::processes::program::{find_program, remove_driver_variables, temporary_dir};
@@ -37,12 +36,12 @@ pub fn archiving_media_driver() -> Result<PathBuf, Failure> {
     find_program("archiving_media_driver", "rusteron-archive-server")
 }
 
-/// Starts `archiving_media_driver` with properties.
+/// Starts `archiving_media_driver`, which is at a path, with properties.
 ///
 /// # Errors
-/// [`Failure::Run`] if it is not there or cannot be started.
-pub fn start_archiving_media_driver(options: &[String]) -> Result<Process, Failure> {
-    let mut command = Command::new(archiving_media_driver()?);
+/// [`Failure::Run`] if it cannot be started.
+pub fn start_archiving_media_driver(path: &Path, options: &[String]) -> Result<Process, Failure> {
+    let mut command = Command::new(path);
     remove_driver_variables(&mut command);
     command.args(options);
     Process::start("archiving_media_driver", command, DEADLINE)
@@ -58,13 +57,14 @@ pub struct ArchiveProcess {
 }
 
 impl ArchiveProcess {
-    /// Starts an archive in Rust or Java whose recordings are below `dir`, and connects to it.
-    /// `options` are further properties, such as `-Daeron.archive.file.sync.level=1`.
+    /// Starts an archive whose recordings are below `dir`, and connects to it: our
+    /// `archiving_media_driver` at a path, or Java's archive without one. `options` are further
+    /// properties, such as `-Daeron.archive.file.sync.level=1`.
     ///
     /// # Errors
     /// [`Failure::Run`] if it does not start; [`Failure::Interrupted`].
     pub fn start(
-        contender: Contender,
+        archiving_media_driver: Option<&Path>,
         dir: &Path,
         options: &[String],
         environment: &Environment,
@@ -78,12 +78,12 @@ impl ArchiveProcess {
         ];
         all.extend(PROPERTIES.map(|property| format!("-Daeron.{property}")));
         all.extend_from_slice(options);
-        let program = match contender {
-            Contender::Java => {
+        let program = match archiving_media_driver {
+            Some(path) => start_archiving_media_driver(path, &all)?,
+            None => {
                 let main = "io.aeron.archive.ArchivingMediaDriver";
                 environment.java()?.start(main, &all, &[], DEADLINE)?
             }
-            _ => start_archiving_media_driver(&all)?,
         };
         let mut process = Self { program, _archive_dir: archive_dir, driver_dir };
         let archive = process.connect(environment)?;

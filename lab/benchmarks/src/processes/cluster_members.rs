@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use crate::measuring::connection::free_endpoints;
 use crate::processes::archive_process::start_archiving_media_driver;
+use crate::processes::cores::Cores;
 use crate::processes::environment::Environment;
 use crate::processes::process_usage;
 use crate::processes::program::{own_program, temporary_dir};
@@ -38,15 +39,16 @@ const PROPERTIES: [&str; 7] = [
 
 /// The processes of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Member {
+pub enum Member<'a> {
     /// Driver, archive, consensus module and service in one Java machine.
     Java,
     /// The same with the service in another Java machine.
     JavaService,
     /// The same with a service in Rust.
     RustService,
-    /// Our `archiving_media_driver`, the consensus module in a Java machine, and a service in Rust.
-    Rust,
+    /// Our `archiving_media_driver` at a path, the consensus module in a Java machine, and a
+    /// service in Rust.
+    Rust(&'a Path),
 }
 
 /// The members of a cluster, in directories of their own, which go with them.
@@ -65,15 +67,17 @@ struct Processes {
 
 impl ClusterMembers {
     /// Starts members whose threads idle by a strategy, with further properties. They elect a
-    /// leader by themselves.
+    /// leader by themselves. `cores` are for members whose driver, archive and consensus module are
+    /// in one Java machine.
     ///
     /// # Errors
     /// [`Failure::Run`] if a process cannot be started; [`Failure::Interrupted`].
     pub fn start(
-        member: Member,
+        member: Member<'_>,
         count: usize,
         idle: &str,
         properties: &[&str],
+        cores: Cores,
         environment: &Environment,
     ) -> Result<Self, Failure> {
         let endpoints = free_endpoints(4 * count)?;
@@ -103,7 +107,7 @@ impl ClusterMembers {
             );
             options.extend(PROPERTIES.iter().chain(properties).map(|it| (*it).to_owned()));
             options.iter_mut().for_each(|option| option.insert_str(0, "-Daeron."));
-            Processes::start(member, dir, &options, idle, environment)
+            Processes::start(member, dir, &options, idle, cores, environment)
         };
         let members = endpoints.iter().enumerate().map(start).collect::<Result<_, _>>()?;
         Ok(Self { members, ingress_endpoints })
@@ -179,24 +183,26 @@ impl ClusterMembers {
 
 impl Processes {
     fn start(
-        member: Member,
+        member: Member<'_>,
         dir: TempDir,
         options: &[String],
         idle: &str,
+        cores: Cores,
         environment: &Environment,
     ) -> Result<Self, Failure> {
         let java = environment.java()?;
         let service = || start_service(idle, dir.path());
-        let programs = if member == Member::Rust {
+        let programs = if let Member::Rust(archiving_media_driver) = member {
             vec![
-                start_archiving_media_driver(options)?,
+                start_archiving_media_driver(archiving_media_driver, options)?,
                 java.start("io.aeron.cluster.ConsensusModule", options, &[], DEADLINE)?,
                 service()?,
             ]
         } else {
             let embedded = if member == Member::Java { "EchoService" } else { "none" };
             let arguments = [embedded, "stdin"].map(str::to_owned);
-            let mut node = java.start("cluster/Node.java", options, &arguments, DEADLINE)?;
+            let start = || java.start("cluster/Node.java", options, &arguments, DEADLINE);
+            let mut node = cores.start_member(start)?;
             if member == Member::Java {
                 vec![node]
             } else {

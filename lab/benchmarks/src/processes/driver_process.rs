@@ -121,8 +121,12 @@ impl<'a> Launcher<'a> {
             let command = self.environment.java()?.command(JAVA, &options, &[]);
             return java::start(JAVA, in_network(command, namespace), DEADLINE);
         }
-        let path = self.aeronmd.as_ref().filter(|_| host == Contender::C);
-        let mut command = Command::new(path.unwrap_or(&self.media_driver));
+        let path = match host {
+            Contender::C => self.aeronmd.as_ref(),
+            _ => Some(&self.media_driver),
+        };
+        let path = path.ok_or_else(|| Failure::Run("there is no aeronmd".to_owned()))?;
+        let mut command = Command::new(path);
         remove_driver_variables(&mut command);
         command.args(options);
         Process::start(format!("the {host} driver"), in_network(command, namespace), DEADLINE)

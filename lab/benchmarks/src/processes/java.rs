@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::program::Failure;
-use rusteron_test_support::programs::{self, Process};
+use rusteron_test_support::programs::Process;
 
 /// How much longer to wait for Java's signs of life than for those of our own threads. A Java
 /// machine has to start, and to compile, on what may be a busy machine.
@@ -24,24 +24,20 @@ pub struct Java {
 }
 
 impl Java {
-    /// Looks for Java and Aeron's artifacts, which the script `lab/java/run` fetches once. Standard
-    /// error says why they are not there.
-    pub fn find_or_warn(options: &[String], interrupt: &ShutdownSignal) -> Option<Self> {
-        let find = || {
-            let mut java = Self { options: options.to_vec(), versions: String::new() };
-            // The first start may have to wait for Maven.
-            let timeout = Duration::from_secs(300);
-            let mut program = java.start("benchmarks/Versions.java", &[], &[], timeout)?;
-            java.versions = program.line(interrupt)?;
-            if let Some(options) = std::env::var_os(OPTIONS).filter(|options| !options.is_empty()) {
-                java.versions.push_str(&format!(", {OPTIONS}={}", options.to_string_lossy()));
-            }
-            Ok::<_, Failure>(java)
-        };
-        let warn = |reason: &Failure| {
-            programs::warn(format_args!("the contenders in Java are skipped: {reason}"));
-        };
-        find().inspect_err(warn).ok()
+    /// Looks for Java and Aeron's artifacts, which the script `lab/java/run` fetches once.
+    ///
+    /// # Errors
+    /// [`Failure::Run`] that says why they are not there; [`Failure::Interrupted`].
+    pub fn find(options: &[String], interrupt: &ShutdownSignal) -> Result<Self, Failure> {
+        let mut java = Self { options: options.to_vec(), versions: String::new() };
+        // The first start may have to wait for Maven.
+        let timeout = Duration::from_secs(300);
+        let mut program = java.start("benchmarks/Versions.java", &[], &[], timeout)?;
+        java.versions = program.line(interrupt)?;
+        if let Some(options) = std::env::var_os(OPTIONS).filter(|options| !options.is_empty()) {
+            java.versions.push_str(&format!(", {OPTIONS}={}", options.to_string_lossy()));
+        }
+        Ok(java)
     }
 
     /// The versions of Aeron, Java and Agrona's bounds checks, as Java says them. Options in the

@@ -20,7 +20,7 @@ pub struct Usage {
     pub cpu: Duration,
     /// MiB of memory that are resident.
     pub resident: f64,
-    /// MiB of these that are no shared memory, such as log buffers.
+    /// MiB of resident memory without shared memory; log buffers are shared.
     pub private: f64,
     /// How many threads there are.
     pub threads: f64,
@@ -51,6 +51,19 @@ impl Usage {
             private: resident - kibibytes("RssShmem:")? / 1024.0,
             threads: field(status, "Threads:")? as f64,
         })
+    }
+
+    /// Sums up one or more samples. Returns the time and the processor time of the last of them,
+    /// the means of the memory, and the most threads.
+    pub fn of_samples(samples: &[Self]) -> Self {
+        let mean =
+            |value: fn(&Self) -> f64| samples.iter().map(value).sum::<f64>() / samples.len() as f64;
+        Self {
+            resident: mean(|it| it.resident),
+            private: mean(|it| it.private),
+            threads: samples.iter().map(|it| it.threads).fold(0.0, f64::max),
+            ..samples[samples.len() - 1]
+        }
     }
 
     /// Processor time since an earlier sample, in percent of one core.
@@ -105,6 +118,20 @@ mod tests {
         }
         // A process that has ended has no memory.
         assert_eq!(Usage::parse(stat, "Name:\tdriver\nThreads:\t1\n"), None);
+    }
+
+    #[test]
+    fn usage_is_the_mean_of_samples() {
+        let at = Instant::now();
+        let sample = |resident| Usage {
+            at,
+            cpu: Duration::from_secs(resident as u64),
+            resident,
+            private: resident / 2.0,
+            threads: resident,
+        };
+        let usage = Usage::of_samples(&[2.0, 6.0, 4.0].map(sample));
+        assert_eq!(usage, Usage { private: 2.0, threads: 6.0, ..sample(4.0) });
     }
 
     #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! What it takes to start a program.
+//! The paths, directories and commands with which programs are started.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,10 @@ pub fn own_program() -> Result<PathBuf, Failure> {
 /// # Errors
 /// [`Failure::Run`] if it is another program, or missing.
 pub fn find_program(name: &str, package: &str) -> Result<PathBuf, Failure> {
-    let path = own_program()?.with_file_name(name);
+    checked(own_program()?.with_file_name(name), name, package)
+}
+
+fn checked(path: PathBuf, name: &str, package: &str) -> Result<PathBuf, Failure> {
     let unusable = |reason: &str| {
         Failure::Run(format!(
             "{}, which `cargo build --release -p {package}` builds, cannot be used: {reason}",
@@ -69,6 +72,23 @@ pub fn remove_driver_variables(command: &mut Command) {
         let is_java = text.starts_with("RUSTERON_JAVA_");
         if !is_java && (text.starts_with("AERON_") || text.starts_with("RUSTERON_")) {
             command.env_remove(name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_program_is_refused() {
+        let cargo = PathBuf::from(env!("CARGO"));
+        assert_eq!(checked(cargo.clone(), "cargo", "x"), Ok(cargo.clone()));
+        assert_eq!(checked(cargo.clone(), "x", "cargo"), Ok(cargo.clone()));
+        let missing = own_program().expect("a path").with_file_name("no such program");
+        for (path, reason) in [(cargo, "another version"), (missing, "cannot be used: ")] {
+            let failure = checked(path, "car", "go").expect_err(reason).to_string();
+            assert!(failure.contains(reason), "{failure}");
         }
     }
 }

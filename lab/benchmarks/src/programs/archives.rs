@@ -13,7 +13,7 @@ use super::comparison::{Comparison, cases, micros, pairs};
 use crate::command_line::choice::{Contender, among};
 use crate::command_line::run_options::{self, RunOptions};
 use crate::measuring::archive_streams::{ArchiveClient, Load, messages_in, settle};
-use crate::measuring::connection::free_endpoints;
+use crate::measuring::connection::free_endpoint;
 use crate::processes::archive_process::{ArchiveProcess, archiving_media_driver};
 use crate::processes::cores::Cores;
 use crate::processes::environment::Environment;
@@ -131,12 +131,13 @@ impl Conditions {
 pub fn run(options: &ArchivesOptions) -> Result<(), Failure> {
     run_options::check_linux()?;
     let archive_dir = run_options::archive_dir(options.archive_dir.as_deref())?;
-    archiving_media_driver()?;
+    let archiving_media_driver = archiving_media_driver()?;
     let comparison = Comparison::start("archives", &options.run, &options.contenders)?;
     let environment = comparison.environment.clone();
     let bench = Bench {
         options,
         environment: &environment,
+        archiving_media_driver: &archiving_media_driver,
         channel: CHANNEL.parse()?,
         archive_dir: &archive_dir,
     };
@@ -155,6 +156,7 @@ pub fn run(options: &ArchivesOptions) -> Result<(), Failure> {
 struct Bench<'a> {
     options: &'a ArchivesOptions,
     environment: &'a Environment,
+    archiving_media_driver: &'a Path,
     channel: ChannelUri,
     archive_dir: &'a Path,
 }
@@ -172,8 +174,9 @@ impl Bench<'_> {
             format!("-Daeron.archive.file.sync.level={level}"),
             format!("-Daeron.archive.catalog.file.sync.level={level}"),
         ];
-        let control = format!("aeron:udp?endpoint={}", free_endpoints(1)?[0]);
+        let mut control = String::new();
         if part == Part::Replicated {
+            control = format!("aeron:udp?endpoint={}", free_endpoint()?);
             options.push("-Daeron.archive.control.channel.enabled=true".to_owned());
             options.push(format!("-Daeron.archive.control.channel={control}"));
         }
@@ -247,7 +250,8 @@ impl Bench<'_> {
     ) -> Result<(ArchiveProcess, Archive), Failure> {
         let temporary = std::env::temp_dir();
         let dir = if part == Part::Synced { &temporary } else { self.archive_dir };
-        let start = || ArchiveProcess::start(contender, dir, options, self.environment);
+        let program = (contender != Contender::Java).then_some(self.archiving_media_driver);
+        let start = || ArchiveProcess::start(program, dir, options, self.environment);
         self.options.cores.start_member(start)
     }
 

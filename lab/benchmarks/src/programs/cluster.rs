@@ -72,8 +72,7 @@ pub struct ClusterOptions {
 /// [`Failure::Usage`] for options that cannot be used, before anything is started; [`Failure::Run`]
 /// for everything else.
 pub fn run(options: &ClusterOptions) -> Result<(), Failure> {
-    let comparison = Comparison::start("cluster", &options.run, &options.contenders)?;
-    comparison.environment.java()?;
+    let comparison = Comparison::start_with_java("cluster", &options.run, &options.contenders)?;
     let environment = comparison.environment.clone();
     let name = |&(transport, window): &(Transport, u64)| format!("{transport}, window {window}");
     let conditions = pairs(&options.transports, &options.windows);
@@ -85,8 +84,8 @@ pub fn run(options: &ClusterOptions) -> Result<(), Failure> {
             Contender::JavaService => (Contender::Rust, Member::JavaService),
             _ => (Contender::Rust, Member::Java),
         };
-        let start = || ClusterMembers::start(member, 1, IDLE.name(), &[], &environment);
-        let mut members = options.cores.start_member(start)?;
+        let mut members =
+            ClusterMembers::start(member, 1, IDLE.name(), &[], options.cores, &environment)?;
         members.await_leader(&environment)?;
         let connection = Connection::to_driver(&members.aeron_dir())?;
         let bench = Bench {

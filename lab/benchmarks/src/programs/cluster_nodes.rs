@@ -14,6 +14,7 @@ use crate::command_line::run_options::{self, RunOptions};
 use crate::measuring::connection::Connection;
 use crate::processes::archive_process::archiving_media_driver;
 use crate::processes::cluster_members::{ClusterMembers, Member};
+use crate::processes::cores::Cores;
 use crate::processes::environment::Environment;
 use crate::processes::process_usage::MEBIBYTE;
 use crate::reports::results::Figure;
@@ -27,7 +28,7 @@ const INTERVAL: Duration = Duration::from_millis(1);
 /// How often an idle client sends. The cluster closes a session after ten silent seconds.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The settings of all members.
+/// The settings that this benchmark adds to those of all members.
 const PROPERTIES: [&str; 6] = [
     // A dead leader is missed early. Aeron's defaults are 10 s, 200 ms and 1 s.
     "cluster.leader.heartbeat.timeout=1s",
@@ -72,19 +73,21 @@ pub struct ClusterNodesOptions {
 /// for everything else.
 pub fn run(options: &ClusterNodesOptions) -> Result<(), Failure> {
     run_options::check_linux()?;
-    archiving_media_driver()?;
+    let archiving_media_driver = archiving_media_driver()?;
     let named = &options.contenders;
-    let comparison = Comparison::start("cluster-nodes", &options.run, named)?;
-    comparison.environment.java()?;
+    let comparison = Comparison::start_with_java("cluster-nodes", &options.run, named)?;
     let environment = comparison.environment.clone();
     let counts = options.members.iter().copied();
     let cases = cases(counts, |count| format!("members: {count}"), &comparison.contenders);
     comparison.compare(&cases, |&count, contender, _| {
         let connection = Connection::embedded(DriverContext::new()?)?;
-        let member = if contender == Contender::Java { Member::Java } else { Member::Rust };
-        let start = Instant::now();
+        let member = match contender {
+            Contender::Java => Member::Java,
+            _ => Member::Rust(&archiving_media_driver),
+        };
+        let (cores, start) = (Cores::Shared, Instant::now());
         let mut members =
-            ClusterMembers::start(member, count, "backoff", &PROPERTIES, &environment)?;
+            ClusterMembers::start(member, count, "backoff", &PROPERTIES, cores, &environment)?;
         let measured = Client::connect(&connection, &members, &environment)
             .and_then(|client| measure(client, &mut members, count, start));
         // If a process has ended, its own words say more.

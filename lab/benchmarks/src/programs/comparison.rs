@@ -1,7 +1,9 @@
 //! Contenders that take turns, and the results file of a benchmark.
 
+use std::collections::HashSet;
 use std::env;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -38,17 +40,24 @@ pub struct Case<K, C> {
     pub contenders: Vec<C>,
 }
 
-/// A case for each of some conditions. Those that an option has named twice are one case.
-pub fn cases<K, C: Clone>(
+/// Makes a case of each of the conditions. Conditions with the same name make one case, and
+/// contenders with the same name are one contender.
+pub fn cases<K, C: Clone + fmt::Display>(
     conditions: impl IntoIterator<Item = K>,
     name: impl Fn(&K) -> String,
     contenders: &[C],
 ) -> Vec<Case<K, C>> {
+    let mut names = HashSet::new();
+    let contenders: Vec<C> = contenders
+        .iter()
+        .filter(|contender| names.insert(contender.to_string()))
+        .cloned()
+        .collect();
     let mut cases: Vec<Case<K, C>> = Vec::new();
     for conditions in conditions {
         let name = name(&conditions);
         if cases.iter().all(|case| case.name != name) {
-            cases.push(Case { name, conditions, contenders: contenders.to_vec() });
+            cases.push(Case { name, conditions, contenders: contenders.clone() });
         }
     }
     cases
@@ -64,9 +73,9 @@ pub fn pairs<A: Copy, B: Copy>(first: &[A], second: &[B]) -> Vec<(A, B)> {
 pub struct Comparison {
     name: &'static str,
     file: ResultsFile,
-    /// What its runs share.
-    pub environment: Environment,
-    /// The contenders of most cases: each once, those in Java only where Java is.
+    /// The environment that all its runs share.
+    pub environment: Arc<Environment>,
+    /// The named contenders, each once. Those in Java are left out where Java is missing.
     pub contenders: Vec<Contender>,
     measures: Vec<&'static str>,
     rows: Vec<Row>,
@@ -74,26 +83,48 @@ pub struct Comparison {
 
 impl Comparison {
     /// Opens the results file, handles signals, and looks for Java if a contender needs it. Without
-    /// it these contenders are left out, and standard error says why.
+    /// Java, these contenders are left out, and standard error says why.
     ///
     /// # Errors
-    /// [`Failure::Usage`] if the file cannot be written to.
+    /// [`Failure::Usage`] if the file cannot be written to; [`Failure::Interrupted`].
     pub fn start(
         name: &'static str,
         options: &RunOptions,
         named: &[Contender],
     ) -> Result<Self, Failure> {
+        Self::open(name, options)?.with_contenders(named)
+    }
+
+    /// Does the same as [`start`](Self::start) for a benchmark that needs Java, whatever its
+    /// contenders are.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start); [`Failure::Run`] that says why Java is missing.
+    pub fn start_with_java(
+        name: &'static str,
+        options: &RunOptions,
+        named: &[Contender],
+    ) -> Result<Self, Failure> {
+        let comparison = Self::open(name, options)?;
+        comparison.environment.java()?;
+        comparison.with_contenders(named)
+    }
+
+    fn open(name: &'static str, options: &RunOptions) -> Result<Self, Failure> {
         let file = ResultsFile::open(&options.results, &format!("{name}.json"))?;
-        let environment = Environment::new(options)?;
-        let has_java = named.iter().any(|it| it.is_java()) && environment.java().is_ok();
-        let mut contenders = Vec::new();
+        let environment = Arc::new(Environment::new(options)?);
+        let (contenders, measures, rows) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { name, file, environment, contenders, measures, rows })
+    }
+
+    fn with_contenders(mut self, named: &[Contender]) -> Result<Self, Failure> {
+        let has_java = named.iter().any(|it| it.is_java()) && self.environment.has_java()?;
         for contender in named {
-            if !contenders.contains(contender) && (has_java || !contender.is_java()) {
-                contenders.push(*contender);
+            if !self.contenders.contains(contender) && (has_java || !contender.is_java()) {
+                self.contenders.push(*contender);
             }
         }
-        let (measures, rows) = (Vec::new(), Vec::new());
-        Ok(Self { name, file, environment, contenders, measures, rows })
+        Ok(self)
     }
 
     /// Measures all contenders of all cases in turn, again and again, and prints each run;
@@ -219,8 +250,10 @@ mod tests {
     }
 
     #[test]
-    fn conditions_named_twice_are_one_case() {
-        let cases = cases([32, 64, 32], |length| format!("{length} B"), &["Rust"]);
+    fn what_is_named_twice_is_measured_once() {
+        let contenders = ["Rust", "Java", "Rust"];
+        let cases = cases([32, 64, 32], |length| format!("{length} B"), &contenders);
+        assert!(cases.iter().all(|case| case.contenders == ["Rust", "Java"]), "{cases:?}");
         let names: Vec<_> = cases.iter().map(|case| case.name.as_str()).collect();
         assert_eq!(names, ["32 B", "64 B"]);
     }

@@ -22,6 +22,9 @@ use crate::reports::results::Figure;
 /// The first stream on every driver; each of them is used for one run.
 const STREAM_ID: i32 = 5001;
 
+/// The time between two samples of a driver, roughly.
+const SLICE: Duration = Duration::from_millis(250);
+
 /// Threading modes and idle strategies of the drivers.
 const SETTINGS: [&str; 3] = ["dedicated/backoff", "shared/backoff", "shared/yield"];
 
@@ -36,7 +39,7 @@ const RATE: u32 = 10_000;
 /// loopback; and full, while they pass as many messages as go. Both drivers have the same settings,
 /// and their clients yield. Linux only.
 #[derive(Debug, Clone, Args)]
-// Drivers have to be started anew for each run: fewer rounds, and longer.
+// Drivers have to be started anew for each run, so there are fewer rounds, and longer ones.
 #[command(
     mut_arg("runs", |arg| arg.default_value("3")),
     mut_arg("measure", |arg| arg.default_value("2s"))
@@ -126,19 +129,24 @@ fn watch(
     ])
 }
 
-/// The processor time of a driver in percent during the measured time of a plan, and its usage at
-/// the end.
+/// Watches a driver during the measured time of a plan. Returns its processor time in percent of a
+/// core, and the means of its memory with the most threads that were seen.
 fn usage(pid: u32, plan: &Plan, environment: &Environment) -> Result<(f64, Usage), Failure> {
     let start = Instant::now();
-    environment.sleep(plan.warmup)?;
-    let before = Usage::of(pid)?;
-    // Late if the machine is busy: the load ends on time.
-    environment.sleep((plan.warmup + plan.measure).saturating_sub(start.elapsed()))?;
-    let after = Usage::of(pid)?;
-    Ok((after.cpu_since(&before), after))
+    let slices = u32::try_from(plan.measure.as_nanos() / SLICE.as_nanos()).unwrap_or(u32::MAX);
+    let slices = slices.max(1);
+    let mut samples = Vec::new();
+    for number in 0..=slices {
+        // If the machine is busy, a sample is late, but the next ones need not be.
+        let at = plan.warmup + plan.measure / slices * number;
+        environment.sleep(at.saturating_sub(start.elapsed()))?;
+        samples.push(Usage::of(pid)?);
+    }
+    let usage = Usage::of_samples(&samples);
+    Ok((usage.cpu_since(&samples[0]), usage))
 }
 
-/// The same while a load is on it that fulfils the plan.
+/// Watches a driver as [`usage`] does while a load is on it that fulfils the plan.
 fn usage_under<T>(
     pid: u32,
     plan: &Plan,

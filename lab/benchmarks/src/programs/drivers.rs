@@ -118,7 +118,9 @@ pub fn run(options: &DriversOptions) -> Result<(), Failure> {
     run_options::check_linux()?;
     let mut applications = options.applications.clone();
     let comparison = Comparison::start("drivers", &options.run, &options.contenders)?;
-    applications.retain(|it| !it.is_java() || comparison.environment.java().is_ok());
+    if applications.iter().any(|it| it.is_java()) && !comparison.environment.has_java()? {
+        applications.retain(|it| !it.is_java());
+    }
     let environment = comparison.environment.clone();
     let has_c = applications.iter().any(|application| !application.is_java());
     let (mut aeronmd, mut c_programs) = (None, Vec::new());

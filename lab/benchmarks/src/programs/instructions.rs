@@ -56,7 +56,7 @@ fn parse_count(line: &str) -> Option<(String, u64)> {
     Some((name.to_owned(), count.parse().ok()?))
 }
 
-/// What is wrong with the counts of an operation, if anything is.
+/// Returns the fault in the counts of an operation, if there is one.
 fn fault((_, most, share): &Bound, [rust, c]: [Option<f64>; 2]) -> Option<&'static str> {
     let Some(rust) = rust else { return Some("not measured") };
     match (share, c) {

@@ -125,7 +125,7 @@ impl ThroughputOptions {
             Publishers::Concurrent(count) => format!("{count} concurrent"),
         };
         name += &format!(", {} B", load.message_length);
-        if self.term_lengths != [TERM_LENGTH] {
+        if self.term_lengths.iter().any(|length| *length != TERM_LENGTH) {
             name += &format!(", terms of {}", scan::format_size(load.term_length as u64));
         }
         name
@@ -148,7 +148,7 @@ pub fn run(options: &ThroughputOptions) -> Result<(), Failure> {
     context.set_threading_mode(ThreadingMode::Shared)?;
     let connection = Connection::embedded(context)?;
     let bench = Bench { connection: &connection, environment: &environment };
-    let names_idle = options.idle.len() > 1;
+    let names_idle = options.idle.windows(2).any(|pair| pair[0] != pair[1]);
     let contenders: Vec<_> = pairs(&comparison.contenders, &options.idle)
         .into_iter()
         .map(|(contender, idle)| Loops { contender, idle, names_idle })

@@ -12,9 +12,7 @@ use rusteron_test_support::programs::Process;
 use super::comparison::{Comparison, cases};
 use crate::command_line::choice::{Contender, among};
 use crate::command_line::run_options::{self, RunOptions};
-use crate::measuring::archive_streams::{
-    ArchiveClient, DEADLINE, Load, failed, messages_in, settle,
-};
+use crate::measuring::archive_streams::{ArchiveClient, DEADLINE, Load, messages_in, settle};
 use crate::measuring::measurement::{FRAGMENT_LIMIT, median};
 use crate::processes::archive_process::ArchiveProcess;
 use crate::processes::environment::Environment;
@@ -68,10 +66,9 @@ pub struct RecordingOptions {
 /// for everything else.
 pub fn run(options: &RecordingOptions) -> Result<(), Failure> {
     let dir = run_options::archive_dir(options.archive_dir.as_deref())?;
-    let comparison = Comparison::start("recording", &options.run, &options.contenders)?;
-    comparison.environment.java()?;
+    let comparison = Comparison::start_with_java("recording", &options.run, &options.contenders)?;
     let environment = comparison.environment.clone();
-    let (process, archive) = ArchiveProcess::start(Contender::Java, &dir, &[], &environment)?;
+    let (process, archive) = ArchiveProcess::start(None, &dir, &[], &environment)?;
     let interrupt = &environment.interrupt;
     let client = ArchiveClient { archive: &archive, interrupt, fragment_limit: FRAGMENT_LIMIT };
     let bench = Bench { environment: &environment, process: &process, client };
@@ -187,12 +184,17 @@ impl Bench<'_> {
         let is_in_use =
             |kind| matches!(kind, ArchiveErrorKind::Refused | ArchiveErrorKind::ActiveRecording);
         recording_ids.iter().try_for_each(|&recording_id| {
-            self.client.await_that("the end of the replay", || {
-                match self.client.archive.purge_recording(recording_id) {
-                    Ok(_) => Ok(true),
-                    Err(error) if is_in_use(error.kind()) => Ok(false),
-                    Err(error) => Err(failed("cannot purge")(error)),
+            let mut refusal = None;
+            let purged = self.client.await_that("the end of the replay", || {
+                refusal = self.client.archive.purge_recording(recording_id).err();
+                match refusal.take_if(|error| !is_in_use(error.kind())) {
+                    Some(error) => Err(Failure::run("cannot purge", error)),
+                    None => Ok(refusal.is_none()),
                 }
+            });
+            purged.map_err(|failure| match (failure, refusal) {
+                (Failure::Run(text), Some(error)) => Failure::run(text, error),
+                (failure, _) => failure,
             })
         })
     }

@@ -16,10 +16,9 @@
 //! - `values`: the same without ratios;
 //! - `measures`: a table with a row for each contender of each case and a column for each measure,
 //!   separated by commas;
-//! - `goals`: a table of ratios that contenders shall reach, by their worst cases; three more
-//!   fields are the contender
-//!   that they are compared with, they, and prefixes of cases with the ratio, both separated by
-//!   semicolons;
+//! - `goals`: a table of the ratios that contenders shall reach, each with its worst case. Three
+//!   more fields are the contender they are compared with; the contenders, separated by semicolons;
+//!   and prefixes of cases, each with its ratio, separated by semicolons.
 //! - `chart`: bars of one measure in `charts/`, titled by one more field;
 //! - `origin`: command, date, machine and versions.
 

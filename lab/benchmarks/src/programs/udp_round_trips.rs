@@ -153,7 +153,6 @@ impl Side {
     ) -> Result<(), Failure> {
         let plan = Plan {
             message_length: self.message_length,
-            fragment_limit: FRAGMENT_LIMIT,
             idle: IdleStrategyKind::NoOp,
             warmup: Duration::from_nanos(self.warmup),
             measure: Duration::from_nanos(self.measure),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use rusteron_client::IdleStrategyKind;
+use rusteron_client::{CncFile, IdleStrategyKind, SystemCounter};
 use rusteron_core::program::Failure;
 use rusteron_media_driver::Preset;
 use rusteron_test_support::networks::Network;
@@ -14,7 +14,7 @@ use rusteron_test_support::networks::Network;
 use super::comparison::{Comparison, cases, pairs};
 use crate::command_line::choice::{Contender, Route, among, option_name};
 use crate::command_line::run_options::{self, RunOptions};
-use crate::measuring::connection::{Connection, free_endpoints};
+use crate::measuring::connection::{Connection, free_endpoint};
 use crate::measuring::measurement;
 use crate::measuring::numbered::{
     Lengths, NUMBER_LENGTH, NumberedPublication, NumberedSubscription, Payload,
@@ -31,7 +31,8 @@ use crate::reports::results::Figure;
 /// An exclusive publication and a subscription of this process pass as many messages as go, on one
 /// driver (loopback) or on two in network namespaces of their own, which have one thread each.
 /// Every message has its number, and a lost, repeated or changed one is a failure. Processor time
-/// is that of the drivers. Linux only.
+/// is that of the drivers, and NAKs are the requests for lost packets that the receiver's driver
+/// has sent. Linux only.
 #[derive(Debug, Clone, Args)]
 pub struct UdpThroughputOptions {
     /// The drivers, separated by commas; ratios are of the first to the others
@@ -219,14 +220,16 @@ impl Bench<'_> {
         let payload = Payload::default();
         let mut publication = NumberedPublication::new(&mut publication, &lengths);
         let mut subscription = NumberedSubscription::new(&mut subscription, &lengths, &payload);
-        // Payload in GB, and the drivers' processor time.
+        let counts = CncFile::open(receiver.aeron_dir(), Duration::ZERO)?;
+        // A sample has payload in GB, the drivers' processor time, and the receiver's NAKs.
         let mut samples = Vec::new();
         let sample = || {
             let mut cpu = Duration::ZERO;
             for driver in drivers {
                 cpu += Usage::of(driver.pid())?.cpu;
             }
-            samples.push((payload.bytes() as f64 / 1e9, cpu));
+            let naks = SystemCounter::NakMessagesSent.read(&counts.counters()).unwrap_or(0);
+            samples.push((payload.bytes() as f64 / 1e9, cpu, naks));
             Ok(())
         };
         let (idle, timeout) = (IdleStrategyKind::Yielding, sender.timeout());
@@ -236,18 +239,19 @@ impl Bench<'_> {
             measurement::measure(&mut publication, &mut subscription, &plan, interrupt, sample)
                 .map_err(|failure| receiver.explain(sender.explain(failure)))?;
         subscription.check(&publication)?;
-        let [(gigabytes, cpu), (last_gigabytes, last_cpu)] = samples[..] else {
+        let [first, last] = samples[..] else {
             return Err(Failure::Interrupted);
         };
-        let gigabytes = (last_gigabytes - gigabytes).max(f64::MIN_POSITIVE);
-        let cpu = last_cpu.saturating_sub(cpu).as_secs_f64();
-        Ok(vec![("msgs/s", rate), ("CPU s/GB", cpu / gigabytes)])
+        let gigabytes = (last.0 - first.0).max(f64::MIN_POSITIVE);
+        let cpu = last.1.saturating_sub(first.1).as_secs_f64();
+        let naks = (last.2 - first.2) as f64;
+        Ok(vec![("msgs/s", rate), ("CPU s/GB", cpu / gigabytes), ("NAKs", naks)])
     }
 }
 
 fn channel(network: Route) -> Result<String, Failure> {
     let endpoint = match network {
-        Route::Loopback => free_endpoints(1)?.concat(),
+        Route::Loopback => free_endpoint()?,
         Route::Namespaces => SocketAddr::from((Network::PAIR[1], PORT)).to_string(),
     };
     Ok(format!("aeron:udp?endpoint={endpoint}"))
