@@ -137,7 +137,7 @@ benchmark-headline *args:
 benchmark-instructions *args:
     .ci/instructions "$@"
 
-# Run every caller of the cross-language service against every server (needs Java, Maven, Go, Python); `--ignored` after `lab/cross-language/build grpc` tests the callers over gRPC
+# Run every caller of the cross-language service against every server (needs Java, Maven, Go, Python, protobuf-c); `--ignored` after `lab/cross-language/build grpc` tests the callers over gRPC
 [group('cross-language')]
 cross-language-test *args:
     lab/cross-language/build

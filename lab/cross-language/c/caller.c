@@ -148,9 +148,16 @@ static response_t *call(caller_t *caller, request_t *request)
         {
             check_result(SESSION_MALFORMED_RESPONSE, "receiving");
         }
-        /* Others respond to an earlier call, which has timed out. */
-        if (response->correlation_id == request->correlation_id)
+        /*
+         * Id 0 says that the server could not read the request. Any other id is that of an earlier
+         * call, which has timed out.
+         */
+        if (response->correlation_id == request->correlation_id || 0 == response->correlation_id)
         {
+            if (CROSSLANGUAGE__RESPONSE__OUTCOME__NOT_SET == response->outcome_case)
+            {
+                check_result(SESSION_MALFORMED_RESPONSE, "no known outcome");
+            }
             if (CROSSLANGUAGE__RESPONSE__OUTCOME_CALLBACK_ARGUMENT != response->outcome_case)
             {
                 return response;
@@ -161,13 +168,26 @@ static response_t *call(caller_t *caller, request_t *request)
     }
 }
 
-/* Calls `ping`, or `reverse` with a text, and fails unless the result is the expected one. */
+/*
+ * Calls `ping`, or `reverse` with a text, and fails unless the response has the outcome of the
+ * operation, and the expected text unless that is NULL.
+ */
 static void checked_call(caller_t *caller, request_t *request, const char *expected)
 {
     response_t *response = call(caller, request);
     const ProtobufCBinaryData *text = &response->reverse;
-    if ((int)response->outcome_case != (int)request->operation_case ||
-        (NULL != expected && (text->len != request->reverse.len || 0 != memcmp(text->data, expected, text->len))))
+    if (CROSSLANGUAGE__RESPONSE__OUTCOME_FAILURE == response->outcome_case)
+    {
+        const ProtobufCEnumValue *status =
+            protobuf_c_enum_descriptor_get_value(&crosslanguage__status__descriptor, response->failure->status);
+        text = &response->failure->text;
+        fail("%s: %.*s", NULL == status ? "unknown status" : status->name, (int)text->len, (const char *)text->data);
+    }
+    if ((int)response->outcome_case != (int)request->operation_case)
+    {
+        fail("the outcome of another operation");
+    }
+    if (NULL != expected && (text->len != request->reverse.len || 0 != memcmp(text->data, expected, text->len)))
     {
         fail("wrong result");
     }
@@ -187,7 +207,12 @@ static void check(const char *path, const session_options_t *options)
     }
     while (getline(&line, &capacity, file) > 0)
     {
-        size_t length = strspn(line, "0123456789abcdef") / 2;
+        size_t length = strspn(line, "0123456789abcdefABCDEF");
+        if (0 != length % 2 || ('\n' != line[length] && '\0' != line[length]))
+        {
+            fail("%s: a line is not hexadecimal digits", path);
+        }
+        length /= 2;
         for (size_t i = 0; i < length; i++)
         {
             const char pair[] = { line[2 * i], line[2 * i + 1], '\0' };
@@ -284,10 +309,14 @@ static void *run_caller(void *clientd)
     return NULL;
 }
 
-/* Prints the time of all calls, and of each, in nanoseconds. */
+/*
+ * Prints the time of all calls, and of each, in nanoseconds. Flushes the first line at once,
+ * because the program `measure` samples this process when that line arrives.
+ */
 static void report(int64_t elapsed, const int64_t *times, size_t count)
 {
     printf("%" PRId64 "\n", elapsed);
+    fflush(stdout);
     for (size_t i = 0; i < count; i++)
     {
         printf("%" PRId64 "\n", times[i]);

@@ -1,8 +1,8 @@
 /*
  * A session without Aeron: a pair of connected Unix sockets, whose other end is a process that
- * sends each message back, because the response to a `ping` has its bytes. It shows what the
- * operating system alone takes. Both ends block in the kernel, or poll if the idle strategy is
- * `spin`.
+ * sends each message back, which is right because the response to a `ping` equals the request. It
+ * shows what the operating system alone takes. Both ends block in the kernel, or poll if the idle
+ * strategy is `spin`.
  */
 #define _POSIX_C_SOURCE 200809L
 

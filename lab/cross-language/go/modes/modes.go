@@ -21,8 +21,10 @@ import (
 // The greatest argument that a program's callback accepts.
 const callbackLimit = 12
 
-// A Connection calls a server. Call gives a request a correlation id. Its result may be a failure.
+// A Connection calls a server.
 type Connection interface {
+	// Call calls with a request, and returns its response, which may be a failure. Over Aeron, the
+	// request gets a correlation id.
 	Call(request *protocol.Request) (*protocol.Response, error)
 	Close()
 }
@@ -160,22 +162,22 @@ func (m *Modes) runCaller(
 		request.Operation = &protocol.Request_Reverse{Reverse: string(expected)}
 		slices.Reverse(expected)
 	}
-	response, err := connection.Call(request)
+	response, err := checkedCall(connection, request)
 	if err != nil {
 		return err
 	}
-	if response.GetFailure() != nil || response.GetReverse() != string(expected) {
+	if response.GetReverse() != string(expected) {
 		return errors.New("wrong result")
 	}
 	for start := time.Now(); time.Since(start) < time.Duration(m.warmupMs)*time.Millisecond; {
-		if _, err := connection.Call(request); err != nil {
+		if _, err := checkedCall(connection, request); err != nil {
 			return err
 		}
 	}
 	await()
 	for i := range times {
 		start := time.Now()
-		if _, err := connection.Call(request); err != nil {
+		if _, err := checkedCall(connection, request); err != nil {
 			return err
 		}
 		times[i] = time.Since(start).Nanoseconds()
@@ -193,7 +195,7 @@ func (m *Modes) connectCycles(connect func() (Connection, error)) error {
 		if err != nil {
 			return err
 		}
-		_, err = connection.Call(ping())
+		_, err = checkedCall(connection, ping())
 		connection.Close()
 		if err != nil {
 			return err
@@ -203,10 +205,34 @@ func (m *Modes) connectCycles(connect func() (Connection, error)) error {
 	return report(time.Since(begin), times)
 }
 
-// report prints the time of all calls, and of each, in nanoseconds.
+// checkedCall calls, and fails unless the response has the outcome of the operation.
+func checkedCall(connection Connection, request *protocol.Request) (*protocol.Response, error) {
+	response, err := connection.Call(request)
+	if err != nil {
+		return nil, err
+	}
+	var isRight bool
+	switch request.Operation.(type) {
+	case *protocol.Request_Ping:
+		_, isRight = response.Outcome.(*protocol.Response_Ping)
+	case *protocol.Request_Reverse:
+		_, isRight = response.Outcome.(*protocol.Response_Reverse)
+	}
+	if isRight {
+		return response, nil
+	}
+	if failure := response.GetFailure(); failure != nil {
+		return nil, fmt.Errorf("%v: %s", failure.Status, failure.Text)
+	}
+	return nil, errors.New("the outcome of another operation")
+}
+
+// report prints the time of all calls, and of each, in nanoseconds. It writes the first line at
+// once, because the program `measure` samples this process when that line arrives.
 func report(elapsed time.Duration, times []int64) error {
+	fmt.Println(elapsed.Nanoseconds())
 	out := bufio.NewWriter(os.Stdout)
-	for _, time := range append([]int64{elapsed.Nanoseconds()}, times...) {
+	for _, time := range times {
 		fmt.Fprintln(out, time)
 	}
 	return out.Flush()

@@ -1,5 +1,5 @@
-//go:build cgo
-
+// Package service calls the cross-language service over Aeron's C client. CONTRACT.md defines
+// messages, operations, errors and deadlines.
 package service
 
 import (
@@ -8,6 +8,12 @@ import (
 	"crosslanguage/target/protocol"
 
 	"google.golang.org/protobuf/proto"
+)
+
+// The channels, unless an option names others.
+const (
+	RequestChannel  = "aeron:ipc?term-length=4m|mtu=8k"
+	ResponseChannel = "aeron:ipc?control-mode=response|term-length=4m|mtu=8k"
 )
 
 // Options of a Caller.
@@ -63,9 +69,13 @@ func (c *Caller) Call(request *protocol.Request) (*protocol.Response, error) {
 		if err := proto.Unmarshal(message, response); err != nil {
 			return nil, &CallError{MalformedResponse, err.Error()}
 		}
-		if response.CorrelationId != request.CorrelationId {
-			// Responds to an earlier call, which has timed out.
+		// Id 0 says that the server could not read the request. Any other id is that of an earlier
+		// call, which has timed out.
+		if response.CorrelationId != request.CorrelationId && response.CorrelationId != 0 {
 			continue
+		}
+		if response.Outcome == nil {
+			return nil, &CallError{MalformedResponse, "no known outcome"}
 		}
 		callback, isCallback := response.Outcome.(*protocol.Response_CallbackArgument)
 		if !isCallback {

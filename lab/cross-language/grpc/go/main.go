@@ -45,7 +45,8 @@ func (c *connection) Call(request *protocol.Request) (*protocol.Response, error)
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
 	response := &protocol.Response{}
-	// As a generated client, which would be in the package of the messages, whose module has no gRPC.
+	// A generated client does the same, but would be in the package of the messages, whose module has
+	// no gRPC.
 	err := c.channel.Invoke(ctx, "/crosslanguage.Service/Call", request, response)
 	return response, err
 }

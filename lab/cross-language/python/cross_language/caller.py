@@ -25,7 +25,7 @@ _CHECK_INTERVAL = 0.01
 
 
 class CallError(Exception):
-    """A call has no response. ``name`` is the contract's."""
+    """A call has no response. ``name`` is the reason, as CONTRACT.md names it."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(f"{name}: {text}")
@@ -106,9 +106,10 @@ class AeronTransport:
 
 
 def _added(add: Callable[[], T], timeout: float) -> T:
-    """Adds a publication or subscription. Tries again for so many seconds, while the driver closes a socket of the address.
+    """Adds a publication or subscription.
 
-    The last caller over UDP may have used the same address.
+    Tries again for so many seconds while the driver closes a socket of the address. The last caller
+    over UDP may have used the same.
     """
     deadline = time.monotonic() + timeout
     while True:
@@ -156,7 +157,10 @@ class Caller:
         self._next_correlation_id = 1
 
     def call(self, request: Any) -> Any:
-        """Gives a request a correlation id, and waits for its result or failure. Raises ``CallError``."""
+        """Gives a request a correlation id, and waits for its result or failure.
+
+        Raises ``CallError``.
+        """
         deadline = time.monotonic() + self._timeout
         request.correlation_id = correlation_id = self._next_correlation_id
         self._next_correlation_id += 1
@@ -166,10 +170,14 @@ class Caller:
                 response = pb.Response.FromString(self._transport.receive(deadline))
             except DecodeError as error:
                 raise CallError("MALFORMED_RESPONSE", str(error)) from error
-            # Responses to earlier calls, which have timed out, are skipped.
-            if response.correlation_id != correlation_id:
+            # Id 0 says that the server could not read the request. Any other id is that of an
+            # earlier call, which has timed out.
+            if response.correlation_id not in (correlation_id, 0):
                 continue
-            if not response.HasField("callback_argument"):
+            outcome = response.WhichOneof("outcome")
+            if outcome is None:
+                raise CallError("MALFORMED_RESPONSE", "no known outcome")
+            if outcome != "callback_argument":
                 return response
             answer = pb.Request(correlation_id=correlation_id)
             try:

@@ -7,13 +7,18 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from itertools import chain
 from typing import Any, Callable
 
 import service_pb2 as pb
 
 Call = Callable[[Any], Any]
-"""Gives a request a correlation id, and returns its response, which may be a failure."""
+"""Calls with a request, and returns its response, which may be a failure.
+
+Over Aeron, the request gets a correlation id.
+"""
 
 Connect = Callable[[], "AbstractContextManager[Call]"]
 """Connects. The end of the context closes the connection."""
@@ -62,7 +67,7 @@ def run(parsed: argparse.Namespace, connect: Connect) -> int:
 def _cycle(connect: Connect) -> int:
     start = time.perf_counter_ns()
     with connect() as call:
-        call(pb.Request(ping={}))
+        _checked_call(call, pb.Request(ping={}))
     return time.perf_counter_ns() - start
 
 
@@ -86,27 +91,26 @@ def _measure(parsed: argparse.Namespace, connect: Connect) -> None:
         begins.append(clock())
 
     barrier = threading.Barrier(parsed.callers, begin)
-    samples: list[int] = []
+    samples: list[list[int]] = []
     ends: list[int] = []
 
     def run_caller() -> None:
         try:
             with connect() as call:
                 request = pb.Request(reverse=text) if payload > 0 else pb.Request(ping={})
-                response = call(request)
-                if not response.HasField("ping") and response.reverse != text[::-1]:
+                if _checked_call(call, request).reverse != text[::-1]:
                     raise RuntimeError("wrong result")
                 warm = clock() + parsed.warmup_ms * 1_000_000
                 while clock() < warm:
-                    call(request)
+                    _checked_call(call, request)
                 times = [0] * parsed.calls
                 barrier.wait()
                 for index in range(parsed.calls):
                     start = clock()
-                    call(request)
+                    _checked_call(call, request)
                     times[index] = clock() - start
                 ends.append(clock())
-                samples.extend(times)
+                samples.append(times)
         except Exception as error:
             # The others wait for this caller.
             print(f"error: {error}", file=sys.stderr, flush=True)
@@ -117,10 +121,26 @@ def _measure(parsed: argparse.Namespace, connect: Connect) -> None:
         caller.start()
     for caller in callers:
         caller.join()
-    _report(max(ends) - begins[0], samples)
+    _report(max(ends) - begins[0], chain.from_iterable(samples))
 
 
-def _report(elapsed: int, times: list[int]) -> None:
-    """Prints the time of all calls, and of each, in nanoseconds."""
-    sys.stdout.writelines(f"{time}\n" for time in [elapsed, *times])
+def _checked_call(call: Call, request: Any) -> Any:
+    """Calls, and fails unless the response has the outcome of the operation."""
+    response = call(request)
+    outcome = response.WhichOneof("outcome")
+    if outcome == "failure":
+        raise RuntimeError(f"{pb.Status.Name(response.failure.status)}: {response.failure.text}")
+    if outcome != request.WhichOneof("operation"):
+        raise RuntimeError("the outcome of another operation")
+    return response
+
+
+def _report(elapsed: int, times: Iterable[int]) -> None:
+    """Prints the time of all calls, and of each, in nanoseconds.
+
+    Flushes the first line at once, because the program ``measure`` samples this process when that
+    line arrives.
+    """
+    print(elapsed, flush=True)
+    sys.stdout.writelines(f"{time}\n" for time in times)
     sys.stdout.flush()

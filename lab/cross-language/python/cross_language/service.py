@@ -74,8 +74,8 @@ class Service:
             return failed(request.correlation_id, failure.status, str(failure))
         return pb.Response(correlation_id=request.correlation_id, **{operation: result})
 
-    def ping(self, void: Any) -> Any:
-        return void
+    def ping(self, _void: Any) -> Any:
+        return pb.Void()
 
     def successor(self, value: int) -> int:
         return _in_range(value + 1)
@@ -104,6 +104,7 @@ class Service:
         return pb.ObjectValue(object_id=object_id, value=value)
 
     def transform(self, value: Any) -> Any:
+        value.DiscardUnknownFields()
         _transform(value)
         return value
 
@@ -116,6 +117,7 @@ class Service:
         return pb.Integers(values=[number * number for number in range(count)])
 
     def transform_all(self, values: Any) -> Any:
+        values.DiscardUnknownFields()
         _transform_all(values)
         return values
 

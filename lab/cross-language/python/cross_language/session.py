@@ -18,7 +18,7 @@ _QUEUE_LIMIT = 16 << 20
 # How long a new session waits while the driver closes its socket, in seconds.
 _SOCKET_CLOSING = 1.0
 PAUSE = 0.001
-"""Seconds between two offers of a message, or two tries to open a channel. Requests end the pause."""
+"""Seconds between two offers of a message, or two tries to open a channel."""
 
 
 class Session:
@@ -32,7 +32,7 @@ class Session:
         self._responses: rusteron.ExclusivePublication | None = None
         self._is_closed = False
         self._next_try = time.monotonic()
-        # Of the tries to open the channel. None before the first one.
+        # When the tries to open the channel end. None before the first one.
         self._opening_deadline: float | None = None
         # Requests before the channel is open, then responses that could not be sent yet.
         self._queue: deque[bytes] = deque()

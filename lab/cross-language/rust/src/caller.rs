@@ -176,12 +176,15 @@ impl<T: Transport> Caller<T> {
         self.send(request, deadline)?;
         loop {
             let response = self.transport.receive(deadline)?;
-            // Responses to earlier calls, which have timed out, are skipped.
-            if response.correlation_id != correlation_id {
+            // Id 0 says that the server could not read the request. Any other id is that of an
+            // earlier call, which has timed out.
+            if ![correlation_id, 0].contains(&response.correlation_id) {
                 continue;
             }
-            let Some(Outcome::CallbackArgument(argument)) = response.outcome else {
-                return Ok(response);
+            let argument = match response.outcome {
+                Some(Outcome::CallbackArgument(argument)) => argument,
+                Some(_) => return Ok(response),
+                None => return Err(CallError::Malformed("no known outcome".to_owned())),
             };
             let answer = match (self.on_callback)(argument) {
                 Ok(value) => Operation::CallbackResult(value),
@@ -218,8 +221,8 @@ pub enum CallError {
     /// The request is longer than a message.
     #[expect(missing_docs, reason = "names of lengths")]
     TooLong { length: usize, max_message_length: usize },
-    /// The server's message is no response.
-    Malformed(DecodeError),
+    /// The server's message is no response, or one of no known outcome.
+    Malformed(String),
     /// The Aeron client cannot be set up.
     Aeron(rusteron_client::Error),
 }
@@ -250,7 +253,7 @@ impl fmt::Display for CallError {
             Self::TooLong { length, max_message_length } => {
                 write!(f, "{length} bytes: at most {max_message_length}")
             }
-            Self::Malformed(error) => error.fmt(f),
+            Self::Malformed(reason) => f.write_str(reason),
             Self::Aeron(error) => error.fmt(f),
         }
     }
@@ -266,7 +269,7 @@ impl From<rusteron_client::Error> for CallError {
 
 impl From<DecodeError> for CallError {
     fn from(error: DecodeError) -> Self {
-        Self::Malformed(error)
+        Self::Malformed(error.to_string())
     }
 }
 

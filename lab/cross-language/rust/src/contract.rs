@@ -17,9 +17,9 @@ pub const RESPONSE_CHANNEL: &str = "aeron:ipc?control-mode=response|term-length=
 pub const RESPONSE_STREAM: i32 = 3002;
 
 /// Most elements that `running_sums` accepts, and the greatest argument of `callback`.
-pub const SMALL_ARRAY_LIMIT: usize = 64;
+pub(crate) const SMALL_ARRAY_LIMIT: usize = 64;
 /// The greatest argument of `squares`.
-pub const SQUARES_LIMIT: i64 = 20_000;
+pub(crate) const SQUARES_LIMIT: i64 = 20_000;
 /// Most objects of a session.
 pub const OBJECT_LIMIT: usize = 1_024;
 /// Most calls of a session that await an answer to a callback.

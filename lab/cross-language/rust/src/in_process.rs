@@ -20,7 +20,7 @@ const CALLBACK_TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct InProcess {
     service: Service,
-    /// The response to the last request, and then the message that was received last.
+    /// The response to the last request, which callers of C read in place.
     message: Vec<u8>,
     has_message: bool,
 }

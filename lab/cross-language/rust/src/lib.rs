@@ -14,7 +14,7 @@ mod session;
 pub use caller::{AeronTransport, CallError, Caller, Transport};
 pub use contract::{
     ConnectOptions, OBJECT_LIMIT, OPEN_CALL_LIMIT, REQUEST_CHANNEL, REQUEST_STREAM,
-    RESPONSE_CHANNEL, RESPONSE_STREAM, SMALL_ARRAY_LIMIT, SQUARES_LIMIT,
+    RESPONSE_CHANNEL, RESPONSE_STREAM,
 };
 pub use in_process::InProcess;
 pub use server::{Server, ServerOptions};

@@ -87,12 +87,13 @@ impl Modes {
         } else if let Some(cycles) = self.connect_cycles {
             let begin = Instant::now();
             let mut times = Vec::with_capacity(cycles);
+            let mut request = Operation::Ping(Void {}).into();
             for _ in 0..cycles {
                 let start = Instant::now();
-                connect()?(&mut Operation::Ping(Void {}).into())?;
+                checked_call(&mut connect()?, &mut request)?;
                 times.push(start.elapsed());
             }
-            report(begin.elapsed(), &times)
+            report(begin.elapsed(), times)
         } else {
             Err("one of --check, --measure and --connect-cycles is required".into())
         }
@@ -117,12 +118,12 @@ impl Modes {
                 _ => (Outcome::Reverse(text.chars().rev().collect()), Operation::Reverse(text)),
             };
             let mut request = Request::from(operation);
-            if call(&mut request)?.outcome != Some(expected) {
+            if checked_call(&mut call, &mut request)?.outcome != Some(expected) {
                 return Err("wrong result".into());
             }
             let warm = Instant::now() + Duration::from_millis(self.warmup_ms);
             while Instant::now() < warm {
-                call(&mut request)?;
+                checked_call(&mut call, &mut request)?;
             }
             let mut times = Vec::with_capacity(self.calls);
             // All are ready, and begin.
@@ -130,7 +131,7 @@ impl Modes {
             barrier.wait();
             for _ in 0..self.calls {
                 let start = Instant::now();
-                call(&mut request)?;
+                checked_call(&mut call, &mut request)?;
                 times.push(start.elapsed());
             }
             Ok((times, Instant::now()))
@@ -148,15 +149,36 @@ impl Modes {
             (start, callers.collect::<Vec<_>>())
         });
         let end = callers.iter().map(|(_, end)| *end).max().unwrap_or(start);
-        let times: Vec<_> = callers.into_iter().flat_map(|(times, _)| times).collect();
-        report(end - start, &times)
+        report(end - start, callers.into_iter().flat_map(|(times, _)| times))
     }
 }
 
-/// Prints the time of all calls, and of each, in nanoseconds.
-fn report(elapsed: Duration, times: &[Duration]) -> Result<(), ProgramError> {
+/// Calls, and fails unless the response has the outcome of the operation.
+fn checked_call(
+    call: &mut impl FnMut(&mut Request) -> Result<Response, ProgramError>,
+    request: &mut Request,
+) -> Result<Response, ProgramError> {
+    let response = call(request)?;
+    match (&request.operation, &response.outcome) {
+        (Some(Operation::Ping(_)), Some(Outcome::Ping(_)))
+        | (Some(Operation::Reverse(_)), Some(Outcome::Reverse(_))) => Ok(response),
+        (_, Some(Outcome::Failure(failure))) => {
+            Err(format!("{}: {}", failure.status().as_str_name(), failure.text).into())
+        }
+        _ => Err("the outcome of another operation".into()),
+    }
+}
+
+/// Prints the time of all calls, and of each, in nanoseconds. Flushes the first line at once,
+/// because the program `measure` samples this process when that line arrives.
+fn report(
+    elapsed: Duration,
+    times: impl IntoIterator<Item = Duration>,
+) -> Result<(), ProgramError> {
     let mut output = BufWriter::new(std::io::stdout().lock());
-    for time in std::iter::once(&elapsed).chain(times) {
+    writeln!(output, "{}", elapsed.as_nanos())?;
+    output.flush()?;
+    for time in times {
         writeln!(output, "{}", time.as_nanos())?;
     }
     output.flush()?;

@@ -116,14 +116,13 @@ impl Session {
     fn send(&mut self, response: &Response) {
         let State::Open(responses) = &mut self.state else { return };
         self.buffer.clear();
-        let length = response.encoded_len();
-        let max_length = responses.max_message_length();
+        response.encode(&mut self.buffer).expect("a vector grows");
+        let (length, max_length) = (self.buffer.len(), responses.max_message_length());
         if length > max_length {
             let text = format!("{length} bytes: at most {max_length}");
             let failure = Failure::new(Status::ResponseTooLong, text);
             return self.send(&Response::new(response.correlation_id, Err(failure)));
         }
-        response.encode(&mut self.buffer).expect("a vector grows");
         if self.queue.is_empty() {
             match responses.offer(&self.buffer) {
                 Ok(_) => return,

@@ -101,13 +101,13 @@ pub fn check(caller: impl FnOnce(&[&str]) -> Command) {
     let cases = file("cases", &crate::cases::input());
     let options = [&["--check", path(&cases)], LONG].concat();
     let finished = run(caller(&options));
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
     let (results, expected) =
         (crate::cases::results(&finished.stdout), include_str!("../expected.txt"));
     for (line, expected) in results.lines().zip(expected.lines()) {
         assert_eq!(line, expected, "{}", finished.stderr);
     }
     assert_eq!(results.lines().count(), expected.lines().count(), "{}", finished.stderr);
-    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
 }
 
 /// A media driver in this process, in a directory of its own.

@@ -53,6 +53,8 @@ map_key_not_utf_8 082b 4a0b 3a09 0a07 0a01ff 1202 1801
 map_key_u0000 082c 4a0b 3a09 0a07 0a0100 1202 1801
 map_member_without_key 082d 4a08 3a06 0a04 1202 1801
 map_member_without_value 082e 4a07 3a05 0a03 0a0161
+ping_with_field_of_later_version 082f 1203 980601
+value_with_field_of_later_version 0830 4a05 1802 980601
 ";
 
 /// Returns messages with their labels.
@@ -67,10 +69,10 @@ pub fn messages() -> Vec<(&'static str, Vec<u8>)> {
     }
     messages.push((
         "depth_of_120_messages",
-        [&digits("082f 62")[..], &varint(value.len()), &value].concat(),
+        [&digits("0831 62")[..], &varint(value.len()), &value].concat(),
     ));
     // Nothing of the above has changed the object.
-    messages.push(("call", digits("0830 3a02 0801")));
+    messages.push(("call", digits("0832 3a02 0801")));
     messages
 }
 

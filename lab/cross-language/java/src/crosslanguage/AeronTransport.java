@@ -1,7 +1,7 @@
 package crosslanguage;
 
+import com.google.protobuf.CodedInputStream;
 import crosslanguage.Contract.CallException;
-import crosslanguage.protocol.Response;
 import io.aeron.Aeron;
 import io.aeron.ErrorCode;
 import io.aeron.ExclusivePublication;
@@ -14,7 +14,6 @@ import org.agrona.DirectBuffer;
 import org.agrona.concurrent.IdleStrategy;
 import org.agrona.concurrent.UnsafeBuffer;
 
-import java.io.IOException;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 
@@ -30,9 +29,8 @@ final class AeronTransport implements Transport
     private boolean isAnswered;
     private final UnsafeBuffer buffer = new UnsafeBuffer(0, 0);
     private final Bytes bytes = new Bytes();
-    /** What the handler has received: a response, or the reason why it is none. */
-    private Response response;
-    private CallException malformed;
+    /** The message that the handler has received, or null. */
+    private CodedInputStream received;
 
     AeronTransport(final Options options, final long timeoutNs) throws CallException
     {
@@ -123,21 +121,17 @@ final class AeronTransport implements Transport
     }
 
     @Override
-    public Response receive(final long deadline) throws CallException
+    public CodedInputStream receive(final long deadline) throws CallException
     {
-        response = null;
+        received = null;
         // A backoff would go on with the longest sleep of the last wait.
         idle.reset();
         while (true)
         {
             final int fragments = responses.poll(assembler, 1);
-            if (malformed != null)
+            if (received != null)
             {
-                throw malformed;
-            }
-            if (response != null)
-            {
-                return response;
+                return received;
             }
             if (fragments > 0)
             {
@@ -165,13 +159,6 @@ final class AeronTransport implements Transport
 
     private void onMessage(final DirectBuffer message, final int offset, final int length, final Header header)
     {
-        try
-        {
-            response = Response.parseFrom(bytes.read(message, offset, length));
-        }
-        catch (final IOException ex)
-        {
-            malformed = new CallException("MALFORMED_RESPONSE", ex.getMessage());
-        }
+        received = bytes.read(message, offset, length);
     }
 }

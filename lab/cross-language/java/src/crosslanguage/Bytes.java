@@ -8,7 +8,7 @@ import org.agrona.DirectBuffer;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 
-/** The bytes of one message after the other: new memory for each is slow, because no cache has it. */
+/** Holds one message after the other. New memory for each would be slow: no cache has it. */
 final class Bytes
 {
     byte[] array = new byte[0];

@@ -5,6 +5,8 @@ import crosslanguage.Contract.FailureException;
 import crosslanguage.protocol.Request;
 import crosslanguage.protocol.Response;
 
+import java.io.IOException;
+
 /** A session with a server, for one thread. After a {@link CallException}, close it and connect anew. */
 public final class Caller implements Modes.Connection
 {
@@ -44,11 +46,16 @@ public final class Caller implements Modes.Connection
         send(operation.toBuilder().setCorrelationId(correlationId), deadline);
         while (true)
         {
-            final Response response = transport.receive(deadline);
-            // Responses to earlier calls, which have timed out, are skipped.
-            if (response.getCorrelationId() != correlationId)
+            final Response response = receive(deadline);
+            // Id 0 says that the server could not read the request. Any other id is that of an
+            // earlier call, which has timed out.
+            if (response.getCorrelationId() != correlationId && response.getCorrelationId() != 0)
             {
                 continue;
+            }
+            if (response.getOutcomeCase() == Response.OutcomeCase.OUTCOME_NOT_SET)
+            {
+                throw new CallException("MALFORMED_RESPONSE", "no known outcome");
             }
             if (!response.hasCallbackArgument())
             {
@@ -71,6 +78,18 @@ public final class Caller implements Modes.Connection
     {
         bytes.write(request.build());
         transport.send(bytes, deadline);
+    }
+
+    private Response receive(final long deadline) throws CallException
+    {
+        try
+        {
+            return Response.parseFrom(transport.receive(deadline));
+        }
+        catch (final IOException ex)
+        {
+            throw new CallException("MALFORMED_RESPONSE", ex.getMessage());
+        }
     }
 
     @Override

@@ -33,7 +33,7 @@ final class Contract
         }
     }
 
-    /** A call has no response. The reason is a name of the contract. */
+    /** A call has no result. The reason is a name of the contract. */
     static final class CallException extends Exception
     {
         private static final long serialVersionUID = 1;

@@ -1,10 +1,9 @@
 package crosslanguage;
 
+import com.google.protobuf.CodedInputStream;
 import crosslanguage.Contract.CallException;
-import crosslanguage.protocol.Response;
 import org.agrona.concurrent.UnsafeBuffer;
 
-import java.io.IOException;
 import java.nio.ByteBuffer;
 
 /** The service in this process, over JNI. {@code in_process.c} has the native methods. */
@@ -27,7 +26,7 @@ final class InProcessTransport implements Transport
     }
 
     @Override
-    public Response receive(final long deadline) throws CallException
+    public CodedInputStream receive(final long deadline) throws CallException
     {
         final ByteBuffer received = receiveMessage(session);
         if (received == null)
@@ -35,14 +34,7 @@ final class InProcessTransport implements Transport
             throw new CallException("TIMED_OUT", "no response");
         }
         message.wrap(received);
-        try
-        {
-            return Response.parseFrom(bytes.read(message, 0, message.capacity()));
-        }
-        catch (final IOException ex)
-        {
-            throw new CallException("MALFORMED_RESPONSE", ex.getMessage());
-        }
+        return bytes.read(message, 0, message.capacity());
     }
 
     @Override

@@ -1,7 +1,9 @@
 package crosslanguage;
 
 import com.google.protobuf.ByteString;
+import crosslanguage.Contract.CallException;
 import crosslanguage.Contract.FailureException;
+import crosslanguage.protocol.Failure;
 import crosslanguage.protocol.Request;
 import crosslanguage.protocol.Response;
 import crosslanguage.protocol.Status;
@@ -23,7 +25,10 @@ final class Modes
     /** A connection with a server, for one thread. */
     interface Connection extends AutoCloseable
     {
-        /** Gives a request a correlation id, and waits for its result, which may be a failure. */
+        /**
+         * Calls with a request, and returns its response, which may be a failure. Over Aeron, the
+         * request gets a correlation id.
+         */
         Response call(Request request) throws Exception;
 
         @Override
@@ -93,7 +98,7 @@ final class Modes
 
     private static void fail(final Exception error)
     {
-        final boolean isNamed = error instanceof Contract.CallException;
+        final boolean isNamed = error instanceof CallException;
         System.err.println("error: " + (isNamed ? error.getMessage() : error.toString()));
         System.exit(1);
     }
@@ -167,21 +172,20 @@ final class Modes
             // The bytes of a text are encoded faster than its characters.
             final Request request = payload == 0 ?
                 PING : Request.newBuilder().setReverseBytes(ByteString.copyFromUtf8(text)).build();
-            final Response response = connection.call(request);
-            if (payload == 0 ?
-                !response.hasPing() : !response.getReverse().equals(new StringBuilder(text).reverse().toString()))
+            final Response response = checkedCall(connection, request);
+            if (!response.getReverse().equals(new StringBuilder(text).reverse().toString()))
             {
                 throw new IllegalStateException("wrong result");
             }
             for (final long begin = System.nanoTime(); System.nanoTime() - begin < warmupNs;)
             {
-                connection.call(request);
+                checkedCall(connection, request);
             }
             barrier.await();
             for (int i = first; i < first + calls; i++)
             {
                 final long start = System.nanoTime();
-                connection.call(request);
+                checkedCall(connection, request);
                 times[i] = System.nanoTime() - start;
             }
             return System.nanoTime();
@@ -198,17 +202,38 @@ final class Modes
             final long start = System.nanoTime();
             try (Connection connection = connect())
             {
-                connection.call(PING);
+                checkedCall(connection, PING);
             }
             times[i] = System.nanoTime() - start;
         }
         report(System.nanoTime() - begin, times);
     }
 
-    /** Prints the time of all calls, and of each, in nanoseconds. */
+    /** Calls, and fails unless the response has the outcome of the operation. */
+    private static Response checkedCall(final Connection connection, final Request request) throws Exception
+    {
+        final Response response = connection.call(request);
+        if (response.getOutcomeCase().getNumber() == request.getOperationCase().getNumber())
+        {
+            return response;
+        }
+        if (response.hasFailure())
+        {
+            final Failure failure = response.getFailure();
+            throw new CallException(failure.getStatus().name(), failure.getText());
+        }
+        throw new IllegalStateException("the outcome of another operation");
+    }
+
+    /**
+     * Prints the time of all calls, and of each, in nanoseconds. Flushes the first line at once,
+     * because the program {@code measure} samples this process when that line arrives.
+     */
     private static void report(final long elapsed, final long[] times)
     {
-        final StringBuilder lines = new StringBuilder().append(elapsed).append('\n');
+        System.out.println(elapsed);
+        System.out.flush();
+        final StringBuilder lines = new StringBuilder();
         Arrays.stream(times).forEach(time -> lines.append(time).append('\n'));
         System.out.print(lines);
         System.out.flush();

@@ -14,6 +14,7 @@ import crosslanguage.protocol.Response;
 import crosslanguage.protocol.Status;
 import crosslanguage.protocol.Value;
 import crosslanguage.protocol.Values;
+import crosslanguage.protocol.Void;
 
 import java.io.IOException;
 import java.util.ArrayList;
@@ -92,7 +93,7 @@ final class Service
     {
         switch (request.getOperationCase())
         {
-            case PING -> response.setPing(request.getPing());
+            case PING -> response.setPing(Void.getDefaultInstance());
             case SUCCESSOR -> response.setSuccessor(add(request.getSuccessor(), 1));
             // The bytes of a text are encoded faster than its characters.
             case REVERSE -> response.setReverseBytes(ByteString.copyFromUtf8(reversed(request.getReverse())));
@@ -262,7 +263,7 @@ final class Service
         final Value.Builder result = Value.newBuilder();
         switch (value.getKindCase())
         {
-            case NULL -> result.setNull(value.getNull());
+            case NULL -> result.setNull(Void.getDefaultInstance());
             case BOOLEAN -> result.setBoolean(!value.getBoolean());
             case INTEGER ->
             {

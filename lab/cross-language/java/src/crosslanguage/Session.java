@@ -34,7 +34,7 @@ final class Session
     private ExclusivePublication responses;
     private boolean isClosed;
     private long nextTry = System.nanoTime();
-    /** Of the tries to open the channel. 0 before the first one. */
+    /** When the tries to open the channel end. 0 before the first one. */
     private long openingDeadline;
     /** Requests before the channel is open, then responses that could not be sent yet. */
     private final ArrayDeque<byte[]> queue = new ArrayDeque<>();

@@ -63,7 +63,7 @@ fn slow_caller(server: Language) {
     let mut server = server.start(driver.aeron_dir(), &["--client-timeout-ms", "500"]);
     let mut slow = RawClient::connect(&driver);
     // More than the response channel's window of 2 MiB, less than the server's queue of 16 MiB.
-    for id in 0..60 {
+    for id in 1..=60 {
         slow.request(id, Operation::Squares(20_000));
     }
     slow.await_session();

@@ -1,5 +1,6 @@
 //! Every caller against every server. `lab/cross-language/build` builds the programs.
 
+mod callers;
 mod faults;
 mod limits;
 mod measuring;

@@ -25,12 +25,20 @@ impl RawClient {
     }
 
     pub(crate) fn request(&mut self, correlation_id: i64, operation: Operation) {
-        let message = Request { correlation_id, operation: Some(operation) }.encode_to_vec();
-        await_that("the request is sent", || self.requests.offer(&message).is_ok());
+        self.send(&Request { correlation_id, operation: Some(operation) }.encode_to_vec());
+    }
+
+    pub(crate) fn send(&mut self, message: &[u8]) {
+        await_that("the request is sent", || self.requests.offer(message).is_ok());
+    }
+
+    /// Waits for the server's next response.
+    pub(crate) fn receive(&mut self) -> Response {
+        Response::decode(self.receive_bytes().as_slice()).expect("a response")
     }
 
     /// Waits for the server's next message.
-    pub(crate) fn receive(&mut self) -> Response {
+    pub(crate) fn receive_bytes(&mut self) -> Vec<u8> {
         await_some("a message of the server", || self.poll())
     }
 
@@ -47,11 +55,9 @@ impl RawClient {
         });
     }
 
-    fn poll(&mut self) -> Option<Response> {
+    fn poll(&mut self) -> Option<Vec<u8>> {
         let mut received = None;
-        let handler = |message: &[u8], _: &Header<'_>| {
-            received = Some(Response::decode(message).expect("a response"));
-        };
+        let handler = |message: &[u8], _: &Header<'_>| received = Some(message.to_vec());
         self.responses.poll(handler, 1).unwrap();
         received
     }

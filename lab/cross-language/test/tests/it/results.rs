@@ -1,13 +1,11 @@
 //! Equal results of all callers from all servers.
 
-use std::time::Instant;
-
-use cross_language::{AeronTransport, ConnectOptions, Transport};
 use cross_language_test::programs::{CALLERS, Language, check, driver};
 use cross_language_test::{cases, wrong_input};
-use rusteron_test_support::{DEADLINE, free_port};
+use rusteron_test_support::free_port;
 
 use crate::for_each_server;
+use crate::raw_client::RawClient;
 
 for_each_server! { over_ipc over_udp wrong_input }
 
@@ -38,14 +36,12 @@ fn over_udp(server: Language) {
 fn wrong_input(server: Language) {
     let driver = driver();
     let _server = server.start(driver.aeron_dir(), &[]);
-    let options = ConnectOptions::new(driver.aeron_dir());
-    let mut transport = AeronTransport::connect(&options, DEADLINE).unwrap();
+    let mut client = RawClient::connect(&driver);
     let mut expected = include_str!("../../expected-wrong-input.txt").lines();
     for (label, message) in wrong_input::messages() {
-        let deadline = Instant::now() + DEADLINE;
-        transport.send(&message, deadline).unwrap();
-        let response = transport.receive(deadline).unwrap();
-        assert_eq!(Some(format!("{label} {}", cases::text(response)).as_str()), expected.next());
+        client.send(&message);
+        let response = cases::text(&client.receive_bytes());
+        assert_eq!(Some(format!("{label} {response}").as_str()), expected.next());
     }
     assert_eq!(expected.next(), None);
 }

@@ -200,7 +200,7 @@ fn versions() -> String {
     let libraries = [
         ("tonic", locked("Cargo.lock", "name = \"tonic\"\nversion = \"", "\"")),
         ("grpc-java", locked("grpc/java/pom.xml", "<grpc.version>", "<")),
-        ("grpcio", locked("python/requirements.txt", "grpcio==", "\n")),
+        ("grpcio", locked("grpc/python/requirements.txt", "grpcio==", "\n")),
         ("grpc-go", locked("grpc/go/go.mod", "google.golang.org/grpc v", "\n")),
         ("Aeron for Java", locked("java/pom.xml", "<aeron.version>", "<")),
     ];

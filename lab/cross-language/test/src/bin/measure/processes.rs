@@ -1,24 +1,29 @@
 //! The programs that are measured: their ends, and what they use.
 
 use std::error::Error;
-use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::fs::{self, File};
+use std::io::Read;
 use std::net::TcpListener;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use cross_language_test::programs::{LONG, Language, path};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::{ClockId, clock_gettime};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, pipe2};
 use rusteron_client::IdleStrategyKind;
 use rusteron_test_support::{ChildProcess, free_port, launch_with};
 
 use crate::plan::Transport;
 
 /// The line of a caller that begins to time its calls.
-const MEASURING: &str = "measuring";
+const MEASURING: &str = "measuring\n";
+/// Most bytes of a packet. A pipe of packets splits longer writes.
+const PACKET_LIMIT: usize = 4_096;
 
 /// A server that runs, and what its callers need.
 pub(crate) struct Endpoint {
@@ -133,7 +138,7 @@ pub(crate) fn drive(idle: IdleStrategyKind) -> Result<(), Box<dyn Error>> {
 
 /// A caller's output, and what the processes used while it timed its calls.
 pub(crate) struct Output {
-    /// Of all calls, and of each, in nanoseconds.
+    /// The time of all calls, then that of each, in nanoseconds.
     pub(crate) times: Vec<f64>,
     /// Name, processor time, and resident memory in MiB.
     pub(crate) resources: Vec<(&'static str, Duration, f64)>,
@@ -144,33 +149,62 @@ pub(crate) fn run_caller(
     mut command: Command,
     others: &[(&'static str, u32)],
 ) -> Result<Output, Box<dyn Error>> {
-    let mut child = command.spawn()?;
-    let stdout = child.stdout.take().ok_or("no output")?;
+    let (mut stdout, child_stdout) = narrow_pipe()?;
+    let mut child = command.stdout(child_stdout).spawn()?;
+    // It has an end of the pipe, which would otherwise stay open.
+    drop(command);
     let processes = [&[("caller", child.id())], others].concat();
-    let mut output = Output { times: Vec::new(), resources: Vec::new() };
-    let mut before = Vec::new();
-    for line in BufReader::new(stdout).lines() {
-        let line = line?;
-        if line == MEASURING {
-            before = processes.iter().map(|(_, id)| processor_time(*id)).collect();
-            continue;
-        }
-        for ((name, id), before) in processes.iter().zip(before.drain(..)) {
-            if let Some(((time, before), memory)) =
-                processor_time(*id).zip(before).zip(resident_mib(*id))
-            {
-                output.resources.push((name, time.saturating_sub(before), memory));
-            }
-        }
-        output.times.push(line.parse()?);
+    let mut text = Vec::new();
+    while read_packet(&mut stdout, &mut text)? > 0 && !text.ends_with(b"\n") {}
+    let mut used = Vec::new();
+    if text == MEASURING.as_bytes() {
+        text.clear();
+        let before: Vec<_> = processes.iter().map(|(_, id)| processor_time(*id)).collect();
+        poll(&mut [PollFd::new(stdout.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE)?;
+        // The time of all calls is in the pipe. Until it is read, the caller cannot write more.
+        used = processes
+            .iter()
+            .zip(before)
+            .map(|((name, id), before)| {
+                let times = processor_time(*id).zip(before);
+                let busy = times.map(|(time, before)| time.saturating_sub(before));
+                (*name, busy.zip(resident_mib(*id)))
+            })
+            .collect();
     }
+    while read_packet(&mut stdout, &mut text)? > 0 {}
     let status = child.wait()?;
     if !status.success() {
         let mut errors = String::new();
         child.stderr.take().ok_or("no errors' output")?.read_to_string(&mut errors)?;
         return Err(format!("{status}: {errors}").into());
     }
+    let mut output = Output { times: Vec::new(), resources: Vec::new() };
+    for (name, used) in used {
+        let (busy, mebibytes) = used.ok_or_else(|| format!("the {name} has ended too early"))?;
+        output.resources.push((name, busy, mebibytes));
+    }
+    for line in std::str::from_utf8(&text)?.lines() {
+        output.times.push(line.parse()?);
+    }
     Ok(output)
+}
+
+/// Appends the next packet of a pipe. Returns its length, which is 0 at the end.
+fn read_packet(pipe: &mut File, text: &mut Vec<u8>) -> std::io::Result<usize> {
+    // A shorter read would discard the rest of the packet.
+    let mut packet = [0; PACKET_LIMIT];
+    let length = pipe.read(&mut packet)?;
+    text.extend_from_slice(&packet[..length]);
+    Ok(length)
+}
+
+/// Returns the ends of a pipe that holds one write. The next one waits until that is read.
+fn narrow_pipe() -> Result<(File, OwnedFd), Box<dyn Error>> {
+    // Each write is a packet, for which the pipe has a page.
+    let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_DIRECT)?;
+    fcntl(&write, FcntlArg::F_SETPIPE_SZ(1))?;
+    Ok((read.into(), write))
 }
 
 fn processor_time(id: u32) -> Option<Duration> {
