@@ -22,7 +22,7 @@ mod stand_in_module;
 
 pub use java_backup::JavaBackup;
 pub use java_cluster::{JavaCluster, has_compiled_aeron};
-pub use java_node::{JavaNode, Ports, SERVICE_CLOSED_FIRST};
+pub use java_node::{JavaNode, PROPERTIES as MEMBER_PROPERTIES, Ports, SERVICE_CLOSED_FIRST};
 pub use member_archive::MemberArchive;
 pub use options::{AeronVersion, Options, Service};
 #[cfg(feature = "service")]

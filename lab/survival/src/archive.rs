@@ -3,8 +3,8 @@
 //!
 //! The supervisor is the client. It publishes streams over IPC and UDP, asks the archive to record them, and notes every
 //! position that the archive announces: by a counter, a recording event or a signal. After each kill, another server opens
-//! the directory, and the streams go on where their recordings end (`life`). What a message holds follows from its number
-//! (`message`), so a replay shows whether the recorded bytes are those that were sent (`stream`).
+//! the directory, and the streams go on where their recordings end (`life`). What a message holds follows from its numbers,
+//! so a replay shows whether the recorded bytes are those that were sent (`stream`).
 //!
 //! These conditions must hold:
 //! - A server starts whenever another one was killed, without a wait.
@@ -21,12 +21,8 @@
 
 mod campaign;
 mod life;
-mod message;
-mod options;
-mod plan;
 mod server;
 mod stream;
 
-pub(crate) use campaign::run;
-pub(crate) use options::ArchiveOptions;
-pub(crate) use server::{ServerOptions, play};
+pub(crate) use campaign::{ArchiveOptions, run};
+pub(crate) use server::play;

@@ -1,8 +1,8 @@
 //! A fault campaign: publishers, subscribers and a media driver, each a process of its own, are killed, paused and starved
 //! at random for a given time. Subscribers check every message.
 //!
-//! The supervisor chooses the faults (`faults`), carries them out (`campaign`), and looks for what the parts leave
-//! behind (`leaks`). The subscribers' checks are in `oracle`.
+//! The supervisor chooses the faults and carries them out (`strikes`), hears and replaces its members (`members`), and looks
+//! for what they leave behind (`leaks`) at checkpoints (`checkpoint`). The subscribers' checks are in `oracle`.
 //!
 //! These conditions must hold:
 //! - Within one image, the messages of a publication arrive in order, each once, unchanged.
@@ -25,22 +25,14 @@
 
 mod campaign;
 mod checkpoint;
-mod disk;
-mod faults;
 mod leaks;
-mod member;
-mod message;
-mod options;
+mod members;
 mod oracle;
 mod parts;
-pub(crate) mod process;
 mod settings;
 mod strikes;
-mod supervision;
-pub(crate) mod words;
 
-pub(crate) use campaign::run;
-#[cfg(test)]
-pub(crate) use faults::FaultKind;
-pub(crate) use options::{ClientsOptions, Part, PartOptions};
+pub(crate) use campaign::{ClientsOptions, NAME, run};
 pub(crate) use parts::play;
+#[cfg(test)]
+pub(crate) use strikes::FaultKind;

@@ -2,20 +2,25 @@
 //! of its own; `cluster` does so with the members of a cluster with replicated services; `archive` kills an archive server
 //! under load. All check every message.
 //!
-//! One program plays all parts. The process that a user starts supervises: it chooses faults, carries them out, checks
-//! what the parts tell it, and starts this program anew for each part.
+//! One program plays all parties. The process that a user starts supervises: the frame in `campaign` strikes, waits for the
+//! conditions, checks and reports, and starts this program anew for each party (`party`). What the parties, the strikes
+//! and the checks are, each campaign says in a folder of its own.
 #![forbid(unsafe_code)]
 
 #[cfg(target_os = "linux")]
 mod archive;
 #[cfg(target_os = "linux")]
+mod campaign;
+#[cfg(target_os = "linux")]
 mod clients;
 #[cfg(target_os = "linux")]
 mod cluster;
 #[cfg(target_os = "linux")]
+mod message;
+#[cfg(target_os = "linux")]
 mod options;
 #[cfg(target_os = "linux")]
-mod process;
+mod party;
 #[cfg(target_os = "linux")]
 mod report;
 
@@ -30,9 +35,13 @@ fn main() -> ExitCode {
         Command::Clients(options) => clients::run(&options),
         Command::Cluster(options) => cluster::run(&options),
         Command::Archive(options) => archive::run(&options),
-        Command::Part { part, options } => clients::play(part, &options),
-        Command::Member { process, options } => cluster::play(process, &options),
-        Command::Server { supervisor, options } => archive::play(supervisor, &options),
+        Command::Party { campaign, options, supervisor } => {
+            party::follow(supervisor).and_then(|()| match campaign.as_str() {
+                clients::NAME => clients::play(&party::parse(&options)?),
+                cluster::NAME => cluster::play(&party::parse(&options)?),
+                _ => archive::play(&party::parse(&options)?),
+            })
+        }
     })
 }
 

@@ -1,10 +1,10 @@
-//! The command line: of the supervisor, and of the processes that it starts.
+//! The command line.
 
 use clap::{Parser, Subcommand};
 
-use crate::archive::{ArchiveOptions, ServerOptions};
-use crate::clients::{ClientsOptions, Part, PartOptions};
-use crate::cluster::{ClusterOptions, MemberOptions, Process};
+use crate::archive::ArchiveOptions;
+use crate::clients::ClientsOptions;
+use crate::cluster::ClusterOptions;
 
 /// Causes faults at random, and checks every message.
 ///
@@ -28,28 +28,15 @@ pub(crate) enum Command {
     /// Kills an archive server while it records and replays: nothing that it had announced may be missing, and the next
     /// server must start at once
     Archive(ArchiveOptions),
-    /// A process of the campaign `clients`.
+    /// A process of a campaign.
     #[command(hide = true)]
-    Part {
-        part: Part,
-        #[command(flatten)]
-        options: PartOptions,
-    },
-    /// A process of a cluster's member.
-    #[command(hide = true)]
-    Member {
-        process: Process,
-        #[command(flatten)]
-        options: MemberOptions,
-    },
-    /// The process of the campaign `archive`.
-    #[command(hide = true)]
-    Server {
+    Party {
+        campaign: String,
+        /// What the process is to do, in JSON
+        options: String,
         /// The supervisor's process
         #[arg(long)]
         supervisor: i32,
-        #[command(flatten)]
-        options: ServerOptions,
     },
 }
 
@@ -57,7 +44,7 @@ pub(crate) enum Command {
 mod tests {
     use std::time::Duration;
 
-    use clap::CommandFactory;
+    use clap::{CommandFactory, ValueEnum};
 
     use super::*;
     use crate::clients::FaultKind;
@@ -75,10 +62,13 @@ mod tests {
     #[test]
     fn all_faults_are_on_by_default() {
         let Command::Clients(options) = parse(["clients"]) else { panic!("clients") };
-        assert_eq!(options.duration, Duration::from_secs(60));
-        assert_eq!(options.faults, FaultKind::ALL);
-        let Command::Cluster(options) = parse(["cluster"]) else { panic!("cluster") };
-        assert_eq!(options.faults, ClusterFault::ALL);
+        assert_eq!(options.faults, FaultKind::all());
+        assert!(!options.faults.contains(&FaultKind::None) && options.faults.len() == 13);
+        let Command::Cluster(options) = parse(["cluster", "--duration", "3m"]) else {
+            panic!("cluster")
+        };
+        assert_eq!(options.common.duration, Some(Duration::from_secs(180)));
+        assert_eq!(options.faults, ClusterFault::value_variants());
         assert!(!options.diverge);
     }
 

@@ -13,6 +13,22 @@ const DESCRIBED: usize = 300;
 /// So many characters of an error are printed.
 const SHOWN: usize = 120;
 
+/// A violation that a check has found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// The condition that is violated.
+    pub(crate) condition: &'static str,
+    /// How often.
+    pub(crate) count: u64,
+    pub(crate) text: String,
+}
+
+impl Finding {
+    pub(crate) fn new(condition: &'static str, text: impl Into<String>) -> Self {
+        Self { condition, count: 1, text: text.into() }
+    }
+}
+
 /// The result.
 #[derive(Debug, Clone)]
 pub(crate) struct Report {
@@ -30,20 +46,15 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(
-        seed: u64,
-        conditions: &[&'static str],
-        figures: impl IntoIterator<Item = &'static str>,
-    ) -> Self {
-        let zeros =
-            |names: &mut dyn Iterator<Item = &'static str>| names.map(|name| (name, 0)).collect();
+    pub(crate) fn new(seed: u64, conditions: &[&'static str], figures: &[&'static str]) -> Self {
+        let zeros = |names: &[&'static str]| names.iter().map(|name| (*name, 0)).collect();
         Self {
             seed,
             elapsed: Duration::ZERO,
             skipped_faults: Vec::new(),
-            figures: zeros(&mut figures.into_iter()),
+            figures: zeros(figures),
             times: BTreeMap::new(),
-            violations: zeros(&mut conditions.iter().copied()),
+            violations: zeros(conditions),
             descriptions: Vec::new(),
             ends: BTreeMap::new(),
         }
@@ -151,7 +162,7 @@ mod tests {
     #[test]
     fn any_violation_counts_and_is_shown() {
         for name in ["lost", "leaked"] {
-            let mut report = Report::new(1, &["lost", "leaked"], ["messages"]);
+            let mut report = Report::new(1, &["lost", "leaked"], &["messages"]);
             assert!(report.to_string().contains("\nsurvived"));
             report.violation(name, 2, "why");
             assert_eq!(
@@ -165,7 +176,7 @@ mod tests {
 
     #[test]
     fn ends_are_counted_by_kind() {
-        let mut report = Report::new(1, &[], []);
+        let mut report = Report::new(1, &[], &[]);
         report.end("ClientTimeout".to_owned(), "timed\n  out");
         report.end("ClientTimeout".to_owned(), "");
         assert_eq!(report.ends["ClientTimeout"], (2, "timed out".to_owned()));
@@ -173,7 +184,7 @@ mod tests {
 
     #[test]
     fn figures_and_times_are_in_the_table() {
-        let mut report = Report::new(1, &[], ["messages"]);
+        let mut report = Report::new(1, &[], &["messages"]);
         report.add("messages", 3);
         report.add("sessions", 1);
         [7, 5, 6]

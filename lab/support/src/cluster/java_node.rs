@@ -456,7 +456,7 @@ impl Drop for JavaNode {
 
 /// Settings of all members. They suit a machine of two cores under load: few threads, idle strategies that sleep, and
 /// long timeouts.
-pub(super) const PROPERTIES: [&str; 23] = [
+pub const PROPERTIES: [&str; 23] = [
     "aeron.dir.delete.on.start=true",
     "aeron.threading.mode=SHARED",
     "aeron.shared.idle.strategy=backoff",

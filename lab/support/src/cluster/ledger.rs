@@ -372,16 +372,25 @@ impl Digests {
         for file in files {
             let text = fs::read_to_string(&file)
                 .map_err(|error| format!("{}: {error}", file.display()))?;
-            for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
-                let parsed = line.trim_end().split_once(' ').and_then(|(position, digest)| {
-                    Some((position.parse().ok()?, u64::from_str_radix(digest, 16).ok()?))
-                });
-                let (position, digest) =
-                    parsed.ok_or_else(|| format!("{}: {line:?}", file.display()))?;
+            for (position, digest) in Self::parse(&text, &file)?.0 {
                 digests.add(position, digest, &file)?;
             }
         }
         Ok(digests)
+    }
+
+    /// Reads the complete lines of a ledger's file. Returns positions and digests, and the length of the lines.
+    ///
+    /// # Errors
+    /// A line is none of a ledger's.
+    pub fn parse(text: &str, file: &Path) -> Result<(Vec<(i64, u64)>, usize), String> {
+        let lines = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
+        let parse = |line: &str| {
+            let (position, digest) = line.split_once(' ')?;
+            Some((position.parse().ok()?, u64::from_str_radix(digest, 16).ok()?))
+        };
+        let parse = |line| parse(line).ok_or_else(|| format!("{}: {line:?}", file.display()));
+        Ok((lines.lines().map(parse).collect::<Result<_, _>>()?, lines.len()))
     }
 
     /// Adds a digest from a source, such as a file.

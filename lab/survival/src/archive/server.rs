@@ -1,13 +1,13 @@
 //! The process that is killed, from both sides.
 
-use std::io::{self, Read};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use rusteron_archive_server::{
     ArchiveServer, ArchiveServerContext, ArchiveThreadingMode, Checksum,
 };
@@ -15,52 +15,41 @@ use rusteron_client::{IdleStrategyKind, Result};
 use rusteron_core::program::Failure;
 use rusteron_media_driver::{DriverContext, MediaDriver, ThreadingMode};
 use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
 
-use crate::clients::process::Process;
-use crate::clients::words::{Notice, Order, to_line};
-use crate::process::{command, follow};
+use crate::party::{Notice, Order, Orders, Party, say};
+use crate::report::Finding;
 
 /// The channel of recording events.
 pub(super) const EVENTS_CHANNEL: &str = "aeron:ipc?alias=events";
 /// The length of terms, unless a channel says another.
 pub(super) const TERM_LENGTH: usize = 64 * 1024;
 /// The least length of segments.
-const SEGMENT_LENGTH: usize = 64 * 1024;
+pub(super) const SEGMENT_LENGTH: usize = 64 * 1024;
 /// The pause between two looks at a process.
 const PAUSE: Duration = Duration::from_micros(200);
 
-#[derive(Debug, Clone, Args)]
+/// How a server runs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ServerOptions {
-    /// The archive's directory
-    #[arg(long)]
-    pub(crate) archive_dir: PathBuf,
-    /// The media driver's directory
-    #[arg(long)]
-    pub(crate) aeron_dir: PathBuf,
-    /// The stream of recording events. Each server has its own: a driver keeps for seconds what killed ones have published
-    #[arg(long)]
-    pub(crate) events_stream_id: i32,
-    /// Run the media driver, too
-    #[arg(long)]
-    pub(crate) with_driver: bool,
-    /// How durable recordings and catalog are
-    #[arg(long)]
-    pub(crate) sync_level: u8,
-    /// Record with checksums
-    #[arg(long)]
-    pub(crate) checksum: bool,
-    /// Let recorder and replayer have threads of their own
-    #[arg(long)]
-    pub(crate) dedicated: bool,
+    pub(super) archive_dir: PathBuf,
+    pub(super) aeron_dir: PathBuf,
+    /// The stream of recording events. Each server has its own: a driver keeps for seconds what killed ones have published.
+    pub(super) events_stream_id: i32,
+    /// Whether the media driver is a part of the process.
+    pub(super) with_driver: bool,
+    pub(super) sync_level: u8,
+    pub(super) checksum: bool,
+    /// Whether recorder and replayer have threads of their own.
+    pub(super) dedicated: bool,
 }
 
-/// Runs a server until the supervisor closes the standard input.
-pub(crate) fn play(supervisor: i32, options: &ServerOptions) -> std::result::Result<(), Failure> {
-    follow(supervisor)?;
+/// Runs a server until the supervisor wants its end.
+pub(crate) fn play(options: &ServerOptions) -> std::result::Result<(), Failure> {
+    let orders = Orders::read();
     let server = launch(options).map_err(|error| Failure::run("cannot start the server", error))?;
-    println!("{}", to_line(&Notice::Ready));
-    io::copy(&mut io::stdin().lock().take(1), &mut io::sink())
-        .map_err(|error| Failure::run("cannot wait for the supervisor", error))?;
+    say(&Notice::Ready);
+    while orders.wait(Duration::from_secs(1)) != Some(Order::End) {}
     server.close().map_err(|error| Failure::run("cannot end the server", error))
 }
 
@@ -106,133 +95,107 @@ pub(super) fn driver_context() -> Result<DriverContext> {
     Ok(context)
 }
 
-/// A process that runs a server.
+/// A process that runs a server, and the thread that kills it.
 #[derive(Debug)]
 pub(super) struct Server {
-    process: Process,
+    pub(super) options: ServerOptions,
+    party: Party,
     start: Instant,
+    deadline: Duration,
+    has_struck: Arc<AtomicBool>,
+    killer: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    pub(super) fn start(options: &ServerOptions) -> std::result::Result<Self, Failure> {
-        let mut command = command(["server"])?;
-        command
-            .arg("--archive-dir")
-            .arg(&options.archive_dir)
-            .arg("--aeron-dir")
-            .arg(&options.aeron_dir)
-            .args(["--events-stream-id", &options.events_stream_id.to_string()])
-            .args(["--sync-level", &options.sync_level.to_string()]);
-        for (flag, is_set) in [
-            ("--with-driver", options.with_driver),
-            ("--checksum", options.checksum),
-            ("--dedicated", options.dedicated),
-        ] {
-            if is_set {
-                command.arg(flag);
-            }
-        }
+    pub(super) fn start(
+        options: ServerOptions,
+        deadline: Duration,
+    ) -> std::result::Result<Self, Failure> {
         let start = Instant::now();
-        Ok(Self { process: Process::start(command)?, start })
+        let party = Party::start("archive", &options, |_| ())?;
+        Ok(Self { options, party, start, deadline, has_struck: Arc::default(), killer: None })
     }
 
     /// Waits until the server is ready, and returns how long that took. `None` if the killer was faster.
-    pub(super) fn await_ready(
-        &mut self,
-        killer: Option<&Killer>,
-        deadline: Duration,
-    ) -> std::result::Result<Option<Duration>, String> {
+    pub(super) fn await_ready(&mut self) -> std::result::Result<Option<Duration>, Finding> {
+        let refused = |text: String| Err(Finding::new("refused to start", text));
         loop {
-            if let Some(Notice::Ready) = self.process.notice() {
+            if let Some(Notice::Ready) = self.party.notice(false) {
                 return Ok(Some(self.start.elapsed()));
             }
-            match killer {
-                Some(killer) if killer.has_struck() => return Ok(None),
-                Some(_) => {}
-                // Without a killer, so that the process id stays the server's until the kill.
-                None => {
-                    let ended = self.process.ended().map_err(|error| error.to_string())?;
-                    if let Some(status) = ended {
-                        return Err(format!("{status}: {}", self.process.last_words()));
-                    }
+            if self.was_killed() {
+                return Ok(None);
+            }
+            // Not with a killer: the process id stays the server's until the kill.
+            if self.killer.is_none() {
+                if let Some(status) = self.ended()? {
+                    return refused(self.party.describe(status));
                 }
             }
-            if self.start.elapsed() > deadline {
-                return Err(format!("not ready after {:?}", self.start.elapsed()));
+            if self.start.elapsed() > self.deadline {
+                return refused(format!("not ready after {:?}", self.start.elapsed()));
             }
             thread::sleep(PAUSE);
         }
     }
 
-    /// Lets the server be killed after a time.
-    pub(super) fn kill_after(&self, delay: Duration) -> Killer {
-        let has_struck = Arc::new(AtomicBool::new(false));
-        let (pid, struck) = (Pid::from_raw(self.process.pid()), Arc::clone(&has_struck));
-        let thread = thread::spawn(move || {
+    /// Has the server killed after a time.
+    pub(super) fn kill_after(&mut self, delay: Duration) {
+        let (pid, has_struck) = (Pid::from_raw(self.party.pid()), Arc::clone(&self.has_struck));
+        self.killer = Some(thread::spawn(move || {
             thread::sleep(delay);
             // Before the kill, so that an error that the kill causes is known for one.
-            struck.store(true, Ordering::Release);
+            has_struck.store(true, Ordering::Release);
             // The server is waited for when this thread has ended.
-            pid.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
-        });
-        Killer { has_struck, thread: Some(thread) }
+            let _ = pid.map(|pid| kill_process(pid, Signal::KILL));
+        }));
     }
 
-    /// Waits for the end of a server whose killer has ended. Fails if the server has not died of the kill.
-    pub(super) fn await_death(&mut self) -> std::result::Result<(), String> {
-        let status = self.await_end()?;
-        match std::os::unix::process::ExitStatusExt::signal(&status) {
-            Some(signal) if signal == Signal::KILL.as_raw() => Ok(()),
-            _ => Err(format!("{status}: {}", self.process.last_words())),
-        }
-    }
-
-    /// Ends the server in order.
-    pub(super) fn end(mut self) -> std::result::Result<(), String> {
-        self.process.order(Order::End);
-        let status = self.await_end()?;
-        if status.success() {
-            Ok(())
-        } else {
-            Err(format!("{status}: {}", self.process.last_words()))
-        }
-    }
-
-    fn await_end(&mut self) -> std::result::Result<std::process::ExitStatus, String> {
-        loop {
-            if let Some(status) = self.process.ended().map_err(|error| error.to_string())? {
-                return Ok(status);
-            }
-            thread::sleep(PAUSE);
-        }
-    }
-}
-
-/// A thread that kills a server.
-#[derive(Debug)]
-pub(super) struct Killer {
-    has_struck: Arc<AtomicBool>,
-    thread: Option<JoinHandle<bool>>,
-}
-
-impl Killer {
-    pub(super) fn has_struck(&self) -> bool {
+    /// Returns whether the killer has struck, or is about to.
+    pub(super) fn was_killed(&self) -> bool {
         self.has_struck.load(Ordering::Acquire)
     }
 
-    /// Waits for the kill.
-    pub(super) fn join(mut self) {
-        self.wait();
+    /// Kills a server that has no killer, and waits for the end. Fails if the server has not died of the kill.
+    pub(super) fn await_death(&mut self) -> std::result::Result<(), Finding> {
+        if self.killer.is_none() {
+            self.kill_after(Duration::ZERO);
+        }
+        self.await_killer();
+        self.await_end(|status| status.signal() == Some(Signal::KILL.as_raw()))
     }
 
-    fn wait(&mut self) {
-        let _ = self.thread.take().map(JoinHandle::join);
+    /// Ends the server in order.
+    pub(super) fn end(mut self) -> std::result::Result<(), Finding> {
+        self.party.order(Order::End);
+        self.await_end(|status| status.success())
+    }
+
+    fn await_end(
+        &mut self,
+        is_expected: impl Fn(&ExitStatus) -> bool,
+    ) -> std::result::Result<(), Finding> {
+        loop {
+            match self.ended()? {
+                Some(status) if is_expected(&status) => return Ok(()),
+                Some(status) => return Err(Finding::new("crashed", self.party.describe(status))),
+                None => thread::sleep(PAUSE),
+            }
+        }
+    }
+
+    fn ended(&mut self) -> std::result::Result<Option<ExitStatus>, Finding> {
+        self.party.ended().map_err(|error| Finding::new("crashed", error.to_string()))
+    }
+
+    fn await_killer(&mut self) {
+        let _ = self.killer.take().map(JoinHandle::join);
     }
 }
 
-impl Drop for Killer {
-    /// The process id must not belong to another process when the thread strikes.
+impl Drop for Server {
+    /// The process id must not belong to another process when the killer strikes.
     fn drop(&mut self) {
-        self.wait();
+        self.await_killer();
     }
 }

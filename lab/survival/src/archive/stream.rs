@@ -11,8 +11,9 @@ use rusteron_archive::{
 use rusteron_client::{ExclusivePublication, Subscription};
 use rusteron_test_support::{DEADLINE, udp_channel};
 
-use super::message::Message;
-use super::server::TERM_LENGTH;
+use super::server::{Server, TERM_LENGTH};
+use crate::message::Message;
+use crate::report::Finding;
 
 /// A recording is followed by another one when it has this length, in bytes.
 const LENGTH: i64 = 8 << 20;
@@ -42,7 +43,7 @@ pub(super) struct Stream {
     path: Path,
     term_length: usize,
     mtu: usize,
-    recordings: Vec<Recording>,
+    pub(super) recordings: Vec<Recording>,
     publication: Option<ExclusivePublication>,
     counter: Option<RecordingPos>,
     buffer: Vec<u8>,
@@ -53,7 +54,7 @@ pub(super) struct Stream {
 /// A recording as it should be.
 #[derive(Debug, Default)]
 pub(super) struct Recording {
-    id: i64,
+    pub(super) id: i64,
     /// The positions behind the messages, and the lives in which they were sent.
     sent: Vec<(i64, u64)>,
     /// The highest position that the archive has announced.
@@ -66,19 +67,15 @@ pub(super) struct Recording {
     checked: usize,
 }
 
-/// What is wrong: a condition of the campaign, and how it is violated.
-#[derive(Debug)]
-pub(super) struct Fault(pub(super) &'static str, pub(super) String);
-
-impl From<ArchiveError> for Fault {
+impl From<ArchiveError> for Finding {
     fn from(error: ArchiveError) -> Self {
-        Self("refused", format!("{error} ({:?})", error.kind()))
+        Self::new("refused", format!("{error} ({:?})", error.kind()))
     }
 }
 
-impl From<rusteron_client::Error> for Fault {
+impl From<rusteron_client::Error> for Finding {
     fn from(error: rusteron_client::Error) -> Self {
-        Self("refused", error.to_string())
+        Self::new("refused", error.to_string())
     }
 }
 
@@ -100,13 +97,13 @@ impl Stream {
 
     /// Lets the archive record the stream, from where its recording has ended if there is one.
     ///
-    /// `is_over` says that the archive has been killed. Then the stream may be left without a publication.
+    /// If the server is killed meanwhile, the stream may be left without a publication.
     pub(super) fn start(
         &mut self,
         archive: &Archive,
         session_id: i32,
-        is_over: &dyn Fn() -> bool,
-    ) -> Result<(), Fault> {
+        server: &Server,
+    ) -> Result<(), Finding> {
         let aeron = archive.aeron();
         // Each publication has a channel of its own: subscriptions of killed servers would hold it back.
         let (channel, source) = match self.path {
@@ -116,22 +113,19 @@ impl Stream {
         };
         let stream_id = FIRST_STREAM_ID + self.number as i32;
         let continued = self.recordings.last().filter(|it| it.end() < LENGTH).map(|it| it.id);
-        let publication = match continued {
-            Some(id) => {
-                let no_end = || Fault("missing", format!("recording {id} has no end"));
-                let continuation = descriptor(archive, id)?.continuation(&channel)?;
-                let publication =
-                    aeron.add_exclusive_publication(continuation.ok_or_else(no_end)?, stream_id)?;
-                archive.extend_recording(id, channel, stream_id, source, true)?;
-                publication
-            }
-            None => {
-                let (term_length, mtu) = (self.term_length, self.mtu);
-                let lengths = format!("{channel}|term-length={term_length}|mtu={mtu}");
-                let publication = aeron.add_exclusive_publication(lengths, stream_id)?;
-                archive.start_recording(channel, stream_id, source, true)?;
-                publication
-            }
+        let publication = if let Some(id) = continued {
+            let continuation = descriptor(archive, id)?.continuation(&channel)?;
+            let no_end = || Finding::new("missing", format!("recording {id} has no end"));
+            let continuation = continuation.ok_or_else(no_end)?;
+            let publication = aeron.add_exclusive_publication(continuation, stream_id)?;
+            archive.extend_recording(id, channel, stream_id, source, true)?;
+            publication
+        } else {
+            let (term_length, mtu) = (self.term_length, self.mtu);
+            let lengths = format!("{channel}|term-length={term_length}|mtu={mtu}");
+            let publication = aeron.add_exclusive_publication(lengths, stream_id)?;
+            archive.start_recording(channel, stream_id, source, true)?;
+            publication
         };
         let session_id = publication.session_id();
         let deadline = Instant::now() + DEADLINE;
@@ -141,26 +135,23 @@ impl Stream {
             {
                 break counter;
             }
-            if is_over() {
+            if server.was_killed() {
                 return Ok(());
             }
             if Instant::now() > deadline {
                 let text = format!("stream {}: its recording has no counter", self.number);
-                return Err(Fault("stuck", text));
+                return Err(Finding::new("stuck", text));
             }
             thread::yield_now();
         };
+        let id = counter.recording_id();
         match continued {
-            None => {
-                let id = counter.recording_id();
-                self.recordings.push(Recording { id, ..Recording::default() });
+            None => self.recordings.push(Recording { id, ..Recording::default() }),
+            Some(continued) if continued == id => {}
+            Some(continued) => {
+                let text = format!("recording {continued}, but its counter is of {id}");
+                return Err(Finding::new("corrupted", text));
             }
-            Some(id) if id != counter.recording_id() => {
-                let text =
-                    format!("recording {id}, but its counter is of {}", counter.recording_id());
-                return Err(Fault("corrupted", text));
-            }
-            Some(_) => {}
         }
         self.publication = Some(publication);
         self.counter = Some(counter);
@@ -172,7 +163,7 @@ impl Stream {
     }
 
     /// Sends messages as long as there is space, and returns how many.
-    pub(super) fn send(&mut self, life: u64) -> Result<usize, Fault> {
+    pub(super) fn send(&mut self, life: u64) -> Result<usize, Finding> {
         let max_length = self.max_length();
         let (Some(publication), Some(recording)) =
             (&mut self.publication, self.recordings.last_mut())
@@ -182,19 +173,13 @@ impl Stream {
         for count in 0..BATCH {
             let index = recording.sent.len();
             if self.buffered != Some((index, life)) {
-                let message = Message {
-                    stream: self.number as u64,
-                    recording: recording.id as u64,
-                    index: index as u64,
-                    life,
-                };
-                message.write(max_length, &mut self.buffer);
+                self.buffer = message(self.number, recording.id, index, life).to_vec(max_length);
                 self.buffered = Some((index, life));
             }
             match publication.offer(&self.buffer) {
                 Ok(position) => recording.sent.push((position, life)),
                 Err(error) if error.is_retryable() => return Ok(count),
-                Err(error) => return Err(Fault("refused", format!("a message: {error}"))),
+                Err(error) => return Err(Finding::new("refused", format!("a message: {error}"))),
             }
         }
         Ok(BATCH)
@@ -230,18 +215,14 @@ impl Stream {
         }
     }
 
-    pub(super) fn recordings(&self) -> &[Recording] {
-        &self.recordings
-    }
-
     /// Checks that the end of the recording is there, and returns how many messages were looked at. `all` looks at former
     /// recordings and at messages that were checked before, too. Ends early if the archive is killed meanwhile.
     pub(super) fn check(
         &mut self,
         archive: &Archive,
         all: bool,
-        is_over: &dyn Fn() -> bool,
-    ) -> Result<usize, Fault> {
+        server: &Server,
+    ) -> Result<usize, Finding> {
         let last = self.recordings.len().saturating_sub(1);
         let max_length = self.max_length();
         let mut count = 0;
@@ -250,20 +231,27 @@ impl Stream {
                 recording.checked = 0;
             }
             recording.check_end(self.term_length, archive)?;
-            count += recording.check_messages(self.number, max_length, archive, is_over)?;
+            let first = recording.checked;
+            recording.check_messages(self.number, max_length, archive, server)?;
+            count += recording.checked - first;
         }
         Ok(count)
     }
 
     /// Replays the recording while it goes on, from its last message.
-    pub(super) fn follow(&self, archive: &Archive) -> Result<Option<Follower>, Fault> {
-        let Some(recording) = self.recordings.last().filter(|_| self.publication.is_some()) else {
-            return Ok(None);
-        };
-        let index = recording.sent.len();
-        let params = ReplayParams::new().position(recording.start_of(index));
-        let subscription = archive.replay(recording.id, "aeron:ipc", REPLAY_STREAM_ID, params)?;
-        Ok(Some(Follower { subscription, index, number: self.number }))
+    pub(super) fn follow(&self, archive: &Archive) -> Result<Option<Replay>, Finding> {
+        match self.recordings.last().filter(|_| self.publication.is_some()) {
+            Some(it) => it.replay(archive, it.sent.len(), ReplayParams::new()).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Compares what a replay that follows has brought, and returns how many messages that were.
+    pub(super) fn compare_followed(&self, replay: &mut Replay) -> Result<usize, Finding> {
+        match self.recordings.last() {
+            Some(recording) => replay.poll(recording, self.number, self.max_length()),
+            None => Ok(0),
+        }
     }
 
     /// The longest message, which is the longest that a publication takes.
@@ -295,33 +283,40 @@ impl Recording {
             .map(|(start, _)| start + HEADER_LENGTH)
     }
 
-    pub(super) fn id(&self) -> i64 {
-        self.id
-    }
-
     /// Checks the stop position, and forgets messages that were not recorded as a whole.
-    fn check_end(&mut self, term_length: usize, archive: &Archive) -> Result<(), Fault> {
+    fn check_end(&mut self, term_length: usize, archive: &Archive) -> Result<(), Finding> {
         let Self { id, announced, stopped, .. } = *self;
         let Some(end) = descriptor(archive, id)?.stop_position else {
-            return Err(Fault("missing", format!("recording {id} has no end")));
+            return Err(Finding::new("missing", format!("recording {id} has no end")));
         };
         if end < announced {
             let text = format!("recording {id} was announced up to {announced}, and ends at {end}");
-            return Err(Fault("missing", text));
+            return Err(Finding::new("missing", text));
         }
         if let Some(stopped) = stopped.filter(|&stopped| stopped != end) {
             let text = format!("recording {id} was said to end at {stopped}, and ends at {end}");
-            return Err(Fault("missing", text));
+            return Err(Finding::new("missing", text));
         }
         // Padding may follow up to the end of the term.
         let (sent, padded) = (self.end().max(self.end), end % term_length as i64 == 0);
         if end > sent && !(padded && end - sent < term_length as i64) {
             let text = format!("recording {id} ends at {end}, and was sent up to {sent}");
-            return Err(Fault("corrupted", text));
+            return Err(Finding::new("corrupted", text));
         }
         self.sent.truncate(self.sent.partition_point(|(position, _)| *position <= end));
         self.end = end;
         Ok(())
+    }
+
+    fn replay(
+        &self,
+        archive: &Archive,
+        index: usize,
+        params: ReplayParams,
+    ) -> Result<Replay, Finding> {
+        let params = params.position(self.start_of(index));
+        let subscription = archive.replay(self.id, "aeron:ipc", REPLAY_STREAM_ID, params)?;
+        Ok(Replay { subscription, index })
     }
 
     /// Replays the messages that were not checked yet.
@@ -330,44 +325,37 @@ impl Recording {
         number: usize,
         max_length: usize,
         archive: &Archive,
-        is_over: &dyn Fn() -> bool,
-    ) -> Result<usize, Fault> {
-        let first = self.checked;
-        if first == self.sent.len() {
-            return Ok(0);
+        server: &Server,
+    ) -> Result<(), Finding> {
+        if self.checked == self.sent.len() {
+            return Ok(());
         }
-        let params = ReplayParams::new()
-            .position(self.start_of(self.checked))
-            .length(ReplayLength::Recorded);
-        let mut replay = archive.replay(self.id, "aeron:ipc", REPLAY_STREAM_ID, params)?;
-        let (mut fault, mut was_connected, deadline) = (None, false, Instant::now() + DEADLINE);
-        while self.checked < self.sent.len() && fault.is_none() {
-            let polled = replay.poll(
-                |message, _| {
-                    let error = self.compare(self.checked, number, max_length, message).err();
-                    self.checked += usize::from(error.is_none());
-                    fault = fault.take().or(error);
-                },
-                100,
-            );
-            if polled.map_err(|error| Fault("refused", format!("a replay: {error}")))? > 0 {
+        let params = ReplayParams::new().length(ReplayLength::Recorded);
+        let mut replay = self.replay(archive, self.checked, params)?;
+        let (mut was_connected, deadline) = (false, Instant::now() + DEADLINE);
+        while self.checked < self.sent.len() {
+            let count = replay.poll(self, number, max_length)?;
+            self.checked = replay.index;
+            if count > 0 {
                 continue;
             }
-            if is_over() {
-                return Ok(self.checked - first);
+            if server.was_killed() {
+                return Ok(());
             }
-            was_connected |= replay.is_connected();
-            if was_connected && !replay.is_connected() {
-                let text = format!("ends before message {}", self.checked);
-                fault =
-                    Some(Fault("missing", format!("the replay of recording {} {text}", self.id)));
-            } else if Instant::now() > deadline {
-                let text = format!("stands at message {}", self.checked);
-                fault = Some(Fault("stuck", format!("the replay of recording {} {text}", self.id)));
+            let (id, index, is_connected) =
+                (self.id, replay.index, replay.subscription.is_connected());
+            was_connected |= is_connected;
+            if was_connected && !is_connected {
+                let text = format!("the replay of recording {id} ends before message {index}");
+                return Err(Finding::new("missing", text));
+            }
+            if Instant::now() > deadline {
+                let text = format!("the replay of recording {id} stands at message {index}");
+                return Err(Finding::new("stuck", text));
             }
             thread::yield_now();
         }
-        fault.map_or(Ok(self.checked - first), Err)
+        Ok(())
     }
 
     fn compare(
@@ -375,61 +363,69 @@ impl Recording {
         index: usize,
         number: usize,
         max_length: usize,
-        message: &[u8],
-    ) -> Result<(), Fault> {
+        found: &[u8],
+    ) -> Result<(), Finding> {
         let id = self.id;
         let Some(&(_, life)) = self.sent.get(index) else {
             let text = format!("recording {id} has a message {index}, which was not sent");
-            return Err(Fault("corrupted", text));
+            return Err(Finding::new("corrupted", text));
         };
-        let (stream, recording) = (number as u64, id as u64);
-        let mut expected = Vec::new();
-        Message { stream, recording, index: index as u64, life }.write(max_length, &mut expected);
-        if message == expected {
+        let expected = message(number, id, index, life).to_vec(max_length);
+        if found == expected {
             return Ok(());
         }
-        let differs = message.iter().zip(&expected).position(|(is, should)| is != should);
-        Err(Fault(
-            "corrupted",
-            format!(
-                "recording {id}, message {index} of life {life}: {} bytes instead of {}, differing from {differs:?} on",
-                message.len(),
-                expected.len()
-            ),
-        ))
+        let differs = found.iter().zip(&expected).position(|(is, should)| is != should);
+        let lengths = format!("{} bytes instead of {}", found.len(), expected.len());
+        let text = format!(
+            "recording {id}, message {index} of life {life}: {lengths}, differing from {differs:?} on"
+        );
+        Err(Finding::new("corrupted", text))
     }
 }
 
-/// A replay that follows a recording in progress.
+/// A replay of a recording, also of one in progress.
 #[derive(Debug)]
-pub(super) struct Follower {
+pub(super) struct Replay {
     subscription: Subscription,
     /// The next message.
     index: usize,
-    number: usize,
 }
 
-impl Follower {
+impl Replay {
     /// Compares what has arrived, and returns how many messages that were.
-    pub(super) fn poll(&mut self, streams: &[Stream]) -> Result<usize, Fault> {
-        let stream = &streams[self.number];
-        let Some(recording) = stream.recordings.last() else { return Ok(0) };
-        let (first, mut fault) = (self.index, None);
+    fn poll(
+        &mut self,
+        recording: &Recording,
+        number: usize,
+        max_length: usize,
+    ) -> Result<usize, Finding> {
+        let (first, mut outcome) = (self.index, Ok(()));
         let polled = self.subscription.poll(
             |message, _| {
-                let max_length = stream.max_length();
-                let error = recording.compare(self.index, self.number, max_length, message).err();
-                self.index += 1;
-                fault = fault.take().or(error);
+                if outcome.is_ok() {
+                    outcome = recording.compare(self.index, number, max_length, message);
+                    self.index += 1;
+                }
             },
-            20,
+            50,
         );
-        polled.map_err(|error| Fault("refused", format!("a replay: {error}")))?;
-        fault.map_or(Ok(self.index - first), Err)
+        polled.map_err(|error| Finding::new("refused", format!("a replay: {error}")))?;
+        outcome.map(|()| self.index - first)
     }
 }
 
-fn descriptor(archive: &Archive, id: i64) -> Result<RecordingDescriptor, Fault> {
-    let missing = || Fault("missing", format!("recording {id} is not in the catalog"));
+/// The message of a stream's recording that was sent in a life.
+fn message(number: usize, recording: i64, index: usize, life: u64) -> Message {
+    Message {
+        stream_id: number as i32,
+        session_id: 0,
+        publication: recording as u64,
+        sequence: index as u64,
+        phase: life,
+    }
+}
+
+fn descriptor(archive: &Archive, id: i64) -> Result<RecordingDescriptor, Finding> {
+    let missing = || Finding::new("missing", format!("recording {id} is not in the catalog"));
     archive.recording(id)?.ok_or_else(missing)
 }

@@ -1,114 +1,54 @@
 //! Checkpoints: the conditions that must hold while no fault lasts.
 
-use std::time::{Duration, Instant};
-
 use rusteron_core::program::Failure;
 
-use super::campaign::{CHECKPOINTS, Campaign, TICK};
-use crate::clients::leaks::{self, DriverState, Holdings};
-use crate::clients::member::{Member, Role};
-use crate::clients::words::Order;
+use super::campaign::{CHECKPOINTS, Clients};
+use super::leaks::{self, DriverState, Holdings};
+use super::members::Member;
+use super::parts::Part;
+use crate::campaign::Campaign;
+use crate::party::Order;
 
-impl Campaign<'_> {
-    /// Waits for a condition; reports a fault and returns `false` if it does not come true.
-    pub(super) fn wait(
-        &mut self,
-        what: &str,
-        timeout: Duration,
-        mut is_met: impl FnMut(&mut Self) -> Result<bool, Failure>,
-    ) -> Result<bool, Failure> {
-        let deadline = Instant::now() + timeout;
-        while !is_met(self)? {
-            if self.interrupt.is_signalled() {
-                return Err(Failure::Interrupted);
-            }
-            if Instant::now() >= deadline {
-                self.report.violation("stuck", 1, what);
-                return Ok(false);
-            }
-            std::thread::sleep(TICK);
-        }
-        Ok(true)
-    }
-
+impl Clients {
     /// Ends all faults, and waits until every subscriber gets messages of every publication. Then looks for leaks.
     /// Returns `false` if that does not come about, which makes everything that follows meaningless.
     pub(super) fn check(&mut self) -> Result<bool, Failure> {
         self.relieve_all();
-        self.report.add(CHECKPOINTS, 1);
-        self.checkpoint = self.report.figure(CHECKPOINTS);
-        self.order(Order::Checkpoint(self.checkpoint));
-        let mut missing = Vec::new();
-        let is_whole =
-            self.await_none(&mut missing, self.options.deadline, "stuck", Self::missing)?;
+        self.frame.report.add(CHECKPOINTS, 1);
+        self.order_checkpoint(self.frame.report.figure(CHECKPOINTS));
+        let is_whole = self.await_none("stuck", self.frame.deadline, |it| it.missing())?;
         if is_whole {
-            let mut excess = Vec::new();
-            self.await_none(&mut excess, self.lingering(), "leaked", Self::excess)?;
+            self.await_none("leaked", self.lingering(), |it| it.excess())?;
         }
-        self.checkpoint = 0;
-        self.order(Order::Resume);
+        self.order_checkpoint(0);
         Ok(is_whole)
     }
 
-    /// Waits until a list is empty; reports what stays in it under a name.
-    pub(super) fn await_none(
-        &mut self,
-        list: &mut Vec<String>,
-        timeout: Duration,
-        name: &str,
-        mut update: impl FnMut(&mut Self) -> Vec<String>,
-    ) -> Result<bool, Failure> {
-        let deadline = Instant::now() + timeout;
-        loop {
-            self.step()?;
-            *list = update(self);
-            if list.is_empty() {
-                return Ok(true);
-            }
-            if Instant::now() >= deadline {
-                for text in list {
-                    self.report.violation(name, 1, text);
-                }
-                return Ok(false);
-            }
-            std::thread::sleep(4 * TICK);
-        }
-    }
-
-    /// How long resources may linger.
-    pub(super) fn lingering(&self) -> Duration {
-        self.options.deadline / 2
-    }
-
-    pub(super) fn order(&mut self, order: Order) {
-        for member in &mut self.members {
-            if let Some(process) = &mut member.process {
-                process.order(order);
-            }
+    fn order_checkpoint(&mut self, checkpoint: u64) {
+        self.checkpoint = checkpoint;
+        for party in self.members.iter_mut().filter_map(|member| member.party.as_mut()) {
+            party.order(Order::Checkpoint(checkpoint));
         }
     }
 
     /// Who has not got messages of the checkpoint from whom.
-    fn missing(&mut self) -> Vec<String> {
-        let mut missing: Vec<String> = Vec::new();
-        missing.extend(self.forger.iter().map(|_| "the forger does not end".to_owned()));
-        missing.extend(self.hog.iter().map(|_| "the hog does not end".to_owned()));
-        missing
-            .extend(self.predecessor.iter().map(|_| "the replaced driver does not end".to_owned()));
+    fn missing(&self) -> Vec<String> {
+        let guests = self.guests.iter();
+        let mut missing: Vec<_> =
+            guests.map(|guest| format!("{:?} as a guest does not end", guest.part)).collect();
         let (publishers, subscribers) = self.clients();
         for publisher in publishers {
-            if publisher.publishing.0 != self.checkpoint {
-                missing.push(format!("{} does not publish", publisher.role));
+            let (checkpoint, publications) = &publisher.publishing;
+            if *checkpoint != self.checkpoint {
+                missing.push(format!("{} does not publish", publisher.name()));
                 continue;
             }
             for subscriber in subscribers {
                 let (checkpoint, received) = &subscriber.received;
-                for (stream, publication) in publisher.publishing.1.iter().enumerate() {
+                for (stream, publication) in publications.iter().enumerate() {
                     if *checkpoint != self.checkpoint || !received.contains(publication) {
-                        missing.push(format!(
-                            "{} gets nothing from {} on stream {stream}",
-                            subscriber.role, publisher.role
-                        ));
+                        let (to, from) = (subscriber.name(), publisher.name());
+                        missing.push(format!("{to} gets nothing from {from} on stream {stream}"));
                     }
                 }
             }
@@ -117,12 +57,12 @@ impl Campaign<'_> {
     }
 
     fn clients(&self) -> (&[Member], &[Member]) {
-        self.members[1..].split_at(usize::from(self.options.publishers))
+        self.members[1..].split_at(self.publishers)
     }
 
     /// Returns the resources of which there are too many. The first checkpoint of a process sets the right number.
     fn excess(&mut self) -> Vec<String> {
-        let dir = self.disk.aeron_dir();
+        let dir = self.aeron_dir();
         let (publishers, subscribers) = self.clients();
         let mut excess = match DriverState::of(&dir) {
             Some(state) => state.differences(publishers.len(), subscribers.len()),
@@ -132,21 +72,21 @@ impl Campaign<'_> {
             // Resources that linger in the driver linger in the clients.
             return excess;
         }
-        let publishers = u64::from(self.options.publishers);
+        let publishers = self.publishers as u64;
         for member in &mut self.members {
-            let Some(process) = &member.process else { continue };
-            let Some(mut now) = Holdings::of(process.pid(), &dir) else { continue };
+            let Some(party) = &member.party else { continue };
+            let Some(mut now) = Holdings::of(party.pid(), &dir) else { continue };
             if member.before.is_none() {
                 // One of its images may just be about to be replaced.
-                now.mappings = now.mappings.max(match member.role {
-                    Role::Driver => 0,
-                    Role::Publisher(_) => leaks::mappings_of_publisher(),
-                    Role::Subscriber(_) => leaks::mappings_of_subscriber(publishers),
+                now.mappings = now.mappings.max(match member.part {
+                    Part::Publisher => leaks::mappings_of_publisher(),
+                    Part::Subscriber => leaks::mappings_of_subscriber(publishers),
+                    _ => 0,
                 });
             }
             let before = *member.before.get_or_insert(now);
-            let texts = now.excess_over(&before);
-            excess.extend(texts.iter().map(|text| format!("{}: {text}", member.role)));
+            let (name, texts) = (member.name(), now.excess_over(&before));
+            excess.extend(texts.iter().map(|text| format!("{name}: {text}")));
         }
         excess
     }

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusteron_client::CncFile;
+use rusteron_core::program::Failure;
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
 use crate::clients::settings::STREAMS;
 
@@ -77,6 +79,15 @@ pub(crate) fn next_descriptor(pid: i32) -> Option<u64> {
     let names = entries.flatten().map(|entry| entry.file_name());
     let open: HashSet<u64> = names.filter_map(|name| name.to_str()?.parse().ok()).collect();
     (0..).find(|number| !open.contains(number))
+}
+
+/// Lets a process have no more descriptors from a number on, or as many as this one. The process keeps its descriptors.
+pub(crate) fn limit_descriptors(pid: i32, first: Option<u64>) -> Result<(), Failure> {
+    let own = getrlimit(Resource::Nofile);
+    let limit = Rlimit { current: first.or(own.current), ..own };
+    prlimit(Pid::from_raw(pid), Resource::Nofile, limit)
+        .map(drop)
+        .map_err(|error| Failure::run("cannot set a limit", error))
 }
 
 /// How many counters of each type, and log buffers, a driver has.

@@ -3,33 +3,12 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::clients::message::Message;
+use crate::message::Message;
+use crate::report::Finding;
 
 /// A client that the driver has timed out finds out within this time. Until then, its subscriptions may be
 /// overtaken.
 pub(crate) const TIMEOUT_REPORT_DEADLINE: Duration = Duration::from_secs(1);
-
-/// A fault of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Fault {
-    /// So many messages are missing before it.
-    Lost(u64),
-    /// It has come before.
-    Repeated,
-    /// The message comes after a message that was sent later.
-    Reordered,
-    /// The message differs from the sent message.
-    Corrupted,
-    /// It belongs to another stream.
-    Foreign,
-}
-
-/// A fault, and a text for the report.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Finding {
-    pub(crate) fault: Fault,
-    pub(crate) text: String,
-}
 
 /// Where a message was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,20 +47,14 @@ impl Oracle {
         Self { stream_id, images: HashMap::new(), pending: Vec::new() }
     }
 
-    /// An image that the subscription has, and the position at which it was joined.
-    pub(crate) fn joined(&mut self, image: i64, position: i64) {
-        self.images
-            .entry(image)
-            .or_insert_with(|| Image { is_from_start: position == 0, ..Image::default() });
-    }
-
-    /// Forgets images that the subscription no longer has.
-    pub(crate) fn retain(&mut self, is_there: impl Fn(i64) -> bool) {
-        self.images.retain(|&image, _| is_there(image));
-    }
-
-    pub(crate) fn images(&self) -> usize {
-        self.images.len()
+    /// Sets the images that the subscription has, with the positions at which they were joined, and forgets all others.
+    pub(crate) fn set_images(&mut self, images: &[(i64, i64)]) {
+        self.images.retain(|image, _| images.iter().any(|(id, _)| id == image));
+        for (id, position) in images {
+            self.images
+                .entry(*id)
+                .or_insert_with(|| Image { is_from_start: *position == 0, ..Image::default() });
+        }
     }
 
     /// Checks a message. Gaps are reported later, by [`due`](Self::due) or [`ended`](Self::ended).
@@ -91,16 +64,14 @@ impl Oracle {
         bytes: &[u8],
         now: Instant,
     ) -> Result<Message, Finding> {
-        let found = |fault, text| Finding { fault, text: format!("{text}; {location:?}") };
+        let found =
+            |condition, text: &str| Finding::new(condition, format!("{text}; {location:?}"));
         if location.stream_id != self.stream_id {
-            return Err(found(
-                Fault::Foreign,
-                format!("a message of stream {}", location.stream_id),
-            ));
+            return Err(found("foreign", "a message of another stream"));
         }
-        let message = Message::decode(bytes).map_err(|text| found(Fault::Corrupted, text))?;
+        let message = Message::decode(bytes).map_err(|text| found("corrupted", &text))?;
         if (message.stream_id, message.session_id) != (location.stream_id, location.session_id) {
-            return Err(found(Fault::Foreign, format!("{message:?}")));
+            return Err(found("foreign", &format!("{message:?}")));
         }
         // An unannounced image came between two looks at the list.
         let image = self.images.entry(location.image).or_default();
@@ -110,16 +81,13 @@ impl Oracle {
         if is_new {
             sequence.next = first.unwrap_or(message.sequence);
         }
-        let expected = sequence.next;
-        let outcome = sequence.take(message.sequence);
-        let text = format!("{message:?}, expected {expected} after position {before}");
-        match outcome {
-            Some(Fault::Lost(count)) => {
-                let finding = found(Fault::Lost(count), text);
-                self.pending.push((now, finding));
+        let text = format!("{message:?}, expected {} after position {before}", sequence.next);
+        match sequence.accept(message.sequence) {
+            Some(("lost", count)) => {
+                self.pending.push((now, Finding { count, ..found("lost", &text) }));
             }
-            Some(fault) => return Err(found(fault, text)),
-            None if location.position <= before => return Err(found(Fault::Repeated, text)),
+            Some((condition, _)) => return Err(found(condition, &text)),
+            None if location.position <= before => return Err(found("repeated", &text)),
             None => {}
         }
         image.position = location.position;
@@ -139,9 +107,10 @@ impl Oracle {
         let mut faults = self.due(now);
         let mut skipped = 0;
         for (_, finding) in self.pending.drain(..) {
-            match finding.fault {
-                Fault::Lost(count) if had_timed_out => skipped += count,
-                _ => faults.push(finding),
+            if had_timed_out {
+                skipped += finding.count;
+            } else {
+                faults.push(finding);
             }
         }
         self.images.clear();
@@ -150,7 +119,8 @@ impl Oracle {
 }
 
 impl Sequence {
-    fn take(&mut self, number: u64) -> Option<Fault> {
+    /// Returns the condition that a message violates, and how often.
+    fn accept(&mut self, number: u64) -> Option<(&'static str, u64)> {
         if number >= self.next {
             let gap = (self.next, number);
             self.next = number + 1;
@@ -158,10 +128,10 @@ impl Sequence {
                 return None;
             }
             self.missing.push(gap);
-            return Some(Fault::Lost(gap.1 - gap.0));
+            return Some(("lost", gap.1 - gap.0));
         }
         let is_missing = self.missing.iter().any(|gap| (gap.0..gap.1).contains(&number));
-        Some(if is_missing { Fault::Reordered } else { Fault::Repeated })
+        Some((if is_missing { "reordered" } else { "repeated" }, 1))
     }
 }
 
@@ -188,18 +158,19 @@ mod tests {
         }
 
         fn message(sequence: u64) -> Message {
-            Message { stream_id: 1001, session_id: 9, publication: 1, sequence, checkpoint: 0 }
+            Message { stream_id: 1001, session_id: 9, publication: 1, sequence, phase: 0 }
         }
 
-        fn give(&mut self, sequence: u64) -> Option<Fault> {
+        fn give(&mut self, sequence: u64) -> Option<&'static str> {
             let location = self.location();
-            let bytes = Self::message(sequence).to_vec();
-            self.oracle.observe(location, &bytes, self.start).err().map(|finding| finding.fault)
+            let bytes = Self::message(sequence).to_vec(8 * 1024);
+            self.oracle.observe(location, &bytes, self.start).err().map(|finding| finding.condition)
         }
 
-        fn faults(&mut self) -> Vec<Fault> {
+        fn lost(&mut self) -> Vec<u64> {
             let due = self.oracle.due(self.start + TIMEOUT_REPORT_DEADLINE);
-            due.into_iter().map(|finding| finding.fault).collect()
+            assert!(due.iter().all(|finding| finding.condition == "lost"));
+            due.into_iter().map(|finding| finding.count).collect()
         }
     }
 
@@ -207,14 +178,14 @@ mod tests {
     fn a_sequence_in_order_is_no_fault() {
         let mut feed = feed();
         assert!((40..400).all(|sequence| feed.give(sequence).is_none()));
-        assert_eq!(feed.faults(), []);
+        assert_eq!(feed.lost(), [0; 0]);
     }
 
     #[test]
     fn a_gap_is_lost_messages() {
         let mut feed = feed();
         assert_eq!([1, 2, 5, 6].map(|sequence| feed.give(sequence)), [None; 4]);
-        assert_eq!(feed.faults(), [Fault::Lost(2)]);
+        assert_eq!(feed.lost(), [2]);
     }
 
     #[test]
@@ -232,17 +203,17 @@ mod tests {
             let mut feed = feed();
             assert_eq!([1, 4].map(|sequence| feed.give(sequence)), [None; 2]);
             let (faults, skipped) = feed.oracle.ended(feed.start + later, had_timed_out);
-            assert_eq!((faults.len(), faults[0].fault, skipped), (1, Fault::Lost(2), 0));
+            assert_eq!((faults.len(), faults[0].count, skipped), (1, 2, 0));
         }
     }
 
     #[test]
     fn first_messages_count_from_image_start() {
-        for (joined, faults) in [(0, vec![Fault::Lost(3)]), (64, vec![])] {
+        for (joined, faults) in [(0, vec![3]), (64, vec![])] {
             let mut feed = feed();
-            feed.oracle.joined(IMAGE, joined);
+            feed.oracle.set_images(&[(IMAGE, joined)]);
             assert_eq!(feed.give(3), None);
-            assert_eq!(feed.faults(), faults);
+            assert_eq!(feed.lost(), faults);
         }
     }
 
@@ -250,18 +221,15 @@ mod tests {
     fn a_message_that_comes_again_is_repeated() {
         let mut feed = feed();
         assert_eq!([1, 2, 3].map(|sequence| feed.give(sequence)), [None; 3]);
-        assert_eq!(feed.give(3), Some(Fault::Repeated));
-        assert_eq!(feed.give(1), Some(Fault::Repeated));
+        assert_eq!(feed.give(3), Some("repeated"));
+        assert_eq!(feed.give(1), Some("repeated"));
         assert_eq!(feed.give(4), None);
     }
 
     #[test]
     fn a_message_that_was_missing_is_reordered() {
         let mut feed = feed();
-        assert_eq!(
-            [1, 3, 2, 4].map(|it| feed.give(it)),
-            [None, None, Some(Fault::Reordered), None]
-        );
+        assert_eq!([1, 3, 2, 4].map(|it| feed.give(it)), [None, None, Some("reordered"), None]);
     }
 
     #[test]
@@ -269,16 +237,16 @@ mod tests {
         let mut feed = feed();
         assert_eq!(feed.give(1), None);
         feed.position -= 64;
-        assert_eq!(feed.give(2), Some(Fault::Repeated));
+        assert_eq!(feed.give(2), Some("repeated"));
     }
 
     #[test]
     fn a_flipped_bit_is_corrupted() {
         let mut feed = feed();
-        let (location, mut bytes) = (feed.location(), Feed::message(1).to_vec());
+        let (location, mut bytes) = (feed.location(), Feed::message(1).to_vec(8 * 1024));
         bytes[20] ^= 1;
         let finding = feed.oracle.observe(location, &bytes, feed.start).expect_err("a flipped bit");
-        assert_eq!(finding.fault, Fault::Corrupted);
+        assert_eq!(finding.condition, "corrupted");
     }
 
     #[test]
@@ -287,10 +255,10 @@ mod tests {
             [|location| location.stream_id += 1, |location| location.session_id += 1];
         for change in change {
             let mut feed = feed();
-            let (mut location, bytes) = (feed.location(), Feed::message(1).to_vec());
+            let (mut location, bytes) = (feed.location(), Feed::message(1).to_vec(8 * 1024));
             change(&mut location);
             let finding = feed.oracle.observe(location, &bytes, feed.start).expect_err("foreign");
-            assert_eq!(finding.fault, Fault::Foreign);
+            assert_eq!(finding.condition, "foreign");
         }
     }
 
@@ -299,9 +267,9 @@ mod tests {
         let mut feed = feed();
         assert_eq!(feed.give(1), None);
         let other = Location { image: IMAGE + 1, ..feed.location() };
-        assert!(feed.oracle.observe(other, &Feed::message(1).to_vec(), feed.start).is_ok());
-        assert_eq!(feed.oracle.images(), 2);
-        feed.oracle.retain(|image| image == IMAGE);
-        assert_eq!(feed.oracle.images(), 1);
+        assert!(feed.oracle.observe(other, &Feed::message(1).to_vec(8 * 1024), feed.start).is_ok());
+        assert_eq!(feed.oracle.images.len(), 2);
+        feed.oracle.set_images(&[(IMAGE, 0)]);
+        assert_eq!(feed.oracle.images.len(), 1);
     }
 }

@@ -7,25 +7,77 @@ mod hog;
 mod publisher;
 mod subscriber;
 
-use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead, Write};
 use std::panic;
+use std::path::PathBuf;
 use std::process;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use rusteron_core::program::Failure;
 use rusteron_test_support::ForkedChild;
+use serde::{Deserialize, Serialize};
 
-use crate::clients::options::{Part, PartOptions};
-use crate::clients::words::{Notice, Order, from_line, to_line};
-use crate::process::follow;
+use crate::party::{Notice, Orders, say};
+
+/// The kinds of processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Part {
+    /// Runs the media driver.
+    Driver,
+    /// Publishes on all streams.
+    Publisher,
+    /// Subscribes to all streams.
+    Subscriber,
+    /// Forges the metadata of log buffers of its own.
+    Forger,
+    /// Takes all memory of the driver's file system with log buffers of its own.
+    Hog,
+}
+
+/// What a process is to do.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct PartOptions {
+    pub(super) part: Part,
+    /// The driver's directory.
+    pub(super) dir: PathBuf,
+    /// Which of the publishers or subscribers this is.
+    pub(super) index: u16,
+    /// The address and port of the stream over UDP.
+    pub(super) endpoint: String,
+    pub(super) seed: u64,
+    /// How many counters a publisher has.
+    pub(super) counters: usize,
+    /// Whether the driver takes over the directory of a dead driver, instead of deleting it in any case.
+    pub(super) take_over: bool,
+    /// Whether the driver makes sparse log buffers, and counts what they have yet to take.
+    pub(super) sparse: bool,
+    /// Whether the driver loses datagrams.
+    pub(super) loss: bool,
+    /// The mistake to make.
+    pub(super) sabotage: Option<Sabotage>,
+}
+
+/// A mistake of a subscriber's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+pub(crate) enum Sabotage {
+    /// Sees a message twice
+    Repeat,
+    /// Overlooks a message
+    Skip,
+    /// Changes a message
+    Corrupt,
+    /// Aborts
+    Crash,
+    /// Keeps descriptors open
+    Leak,
+    /// Ignores that its client is closed
+    Undead,
+}
 
 /// Plays a part until the supervisor asks for its end.
-pub(crate) fn play(part: Part, options: &PartOptions) -> Result<(), Failure> {
-    follow(options.supervisor)?;
+pub(crate) fn play(options: &PartOptions) -> Result<(), Failure> {
     // A caught panic, such as a panic of a callback, is a crash all the same.
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
@@ -33,59 +85,19 @@ pub(crate) fn play(part: Part, options: &PartOptions) -> Result<(), Failure> {
         process::abort();
     }));
     let orders = Orders::read();
-    match part {
-        Part::Driver => driver::play(options, &orders),
+    match options.part {
+        Part::Driver => driver::play(options, &orders)?,
         Part::Publisher => publisher::play(options, &orders),
         Part::Subscriber => subscriber::play(options, &orders),
         Part::Forger => forger::play(options, &orders),
         Part::Hog => hog::play(options, &orders),
     }
+    Ok(())
 }
 
-/// The supervisor's orders that were not looked at yet.
-struct Orders(Receiver<Order>);
-
-impl Orders {
-    fn read() -> Self {
-        let (sender, orders) = mpsc::channel();
-        thread::spawn(move || {
-            let lines = io::stdin().lock().lines().map_while(Result::ok);
-            for order in lines.filter_map(|line| from_line(&line)) {
-                if sender.send(order).is_err() {
-                    return;
-                }
-            }
-        });
-        Self(orders)
-    }
-
-    fn next(&self) -> Option<Order> {
-        match self.0.try_recv() {
-            Ok(order) => Some(order),
-            Err(TryRecvError::Empty) => None,
-            // The supervisor has closed the stream.
-            Err(TryRecvError::Disconnected) => Some(Order::End),
-        }
-    }
-
-    fn wait(&self, timeout: Duration) -> Option<Order> {
-        match self.0.recv_timeout(timeout) {
-            Ok(order) => Some(order),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => Some(Order::End),
-        }
-    }
-}
-
-/// Tells the supervisor something.
-fn say(notice: &Notice) {
-    // Without a supervisor this process is about to die.
-    let _ = writeln!(io::stdout(), "{}", to_line(notice));
-}
-
-/// Tells the supervisor that something is wrong.
-fn accuse(name: &str, count: u64, text: impl fmt::Display) {
-    say(&Notice::Fault(name.to_owned(), count, text.to_string()));
+/// Tells the supervisor that a condition is violated.
+fn accuse(condition: &str, count: u64, text: impl Into<String>) {
+    say(&Notice::Violation(condition.to_owned(), count, text.into()));
 }
 
 /// Forks a child. Returns `true` in the child, which then says nothing more, and must end with success.
@@ -104,7 +116,7 @@ fn fork() -> bool {
         Ok(Some(child)) => {
             thread::spawn(move || {
                 if let Err(end) = child.await_success(Instant::now() + DEADLINE) {
-                    accuse("crashed", 1, format_args!("a forked child: {end}"));
+                    accuse("crashed", 1, format!("a forked child: {end}"));
                 }
             });
         }

@@ -22,6 +22,8 @@ pub(crate) const DRIVER_TIMEOUT: Duration = Duration::from_millis(2_500);
 
 /// The length of all terms: short, so that streams go round them several times a second.
 pub(crate) const TERM_LENGTH: usize = 64 * 1024;
+/// The longest message: the most that a publication with such terms takes.
+pub(crate) const MAX_LENGTH: usize = TERM_LENGTH / 8;
 /// The size of the file system that is filled up.
 pub(crate) const DISK_SIZE: &str = "48m";
 

@@ -1,45 +1,82 @@
-//! The campaign from its start to its end.
+//! The campaign: its options, its parties, its start and its end.
 
 use std::fs;
 use std::mem;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::Ordering;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rusteron_core::agent::ShutdownSignal;
-use rusteron_core::program::{Failure, on_interrupt};
+use clap::{Args, ValueEnum};
+use rusteron_core::program::Failure;
+use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::cluster::Ports;
 use rusteron_test_support::cluster::ledger::Digests;
 use rusteron_test_support::cluster::requests::{Answers, check_numbers};
-use rusteron_test_support::programs::ResultsFile;
 use rusteron_test_support::{
     Random, connect, has_java, java_run, launch_with_long_timeouts, mix, prepare_java,
 };
 
 use super::client::{Client, Shared};
-use super::faults::{ClusterFault, Fault};
-use super::member_process::Process;
-use super::node::{Node, Settings};
-use super::options::ClusterOptions;
-use super::parts::MODULE_PROGRAM;
-use crate::process::{seed, temporary_dir};
-use crate::report::Report;
+use super::node::Node;
+use super::parts::{MODULE_PROGRAM, MemberOptions, Process};
+use super::strikes::{ClusterFault, Strike};
+use crate::campaign::{Campaign, CommonOptions, Defaults, Frame};
 
+pub(crate) const NAME: &str = "cluster";
+
+const DEFAULTS: Defaults = Defaults {
+    duration: Duration::from_secs(120),
+    deadline: Duration::from_secs(240),
+    results: "target/cluster-survival",
+    report: "cluster-survival.json",
+};
 /// The conditions that can be violated.
-const CONDITIONS: [&str; 7] =
-    ["diverged", "lost", "repeated", "corrupted", "stalled", "stuck", "crashed"];
+const CONDITIONS: [&str; 8] =
+    ["diverged", "lost", "repeated", "corrupted", "stalled", "stuck", "crashed", "unproved"];
 
 const MEMBERS: usize = 3;
-/// How often the supervisor looks at everything.
-const TICK: Duration = Duration::from_millis(20);
+/// How often the supervisor looks at the digests.
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// New answers that show that the cluster goes on.
 const ANSWERS: u64 = 50;
 /// Processes whose peers have gone end within this time.
 const END_DEADLINE: Duration = Duration::from_secs(90);
 /// The time between snapshots, roughly.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ClusterOptions {
+    #[command(flatten)]
+    pub(crate) common: CommonOptions,
+
+    /// Faults to cause, separated by commas
+    #[arg(long, value_name = "FAULTS", value_enum, value_delimiter = ',',
+          default_values_t = ClusterFault::value_variants().to_vec())]
+    pub(crate) faults: Vec<ClusterFault>,
+
+    /// The archives: ours in the processes of media drivers, or Java's in those of consensus modules
+    #[arg(long, value_name = "LANGUAGE", default_value = "rust")]
+    archive: Language,
+
+    /// Number of clients
+    #[arg(long, default_value_t = 2, value_name = "COUNT",
+          value_parser = clap::value_parser!(u16).range(1..=16))]
+    clients: u16,
+
+    /// Runs ledgers that iterate a `HashMap`: the campaign must notice
+    #[arg(long)]
+    pub(crate) diverge: bool,
+}
+
+/// The language of an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Language {
+    /// Ours
+    Rust,
+    /// Aeron's
+    Java,
+}
 
 /// Runs the campaign.
 pub(crate) fn run(options: &ClusterOptions) -> Result<(), Failure> {
@@ -53,226 +90,257 @@ pub(crate) fn run(options: &ClusterOptions) -> Result<(), Failure> {
     }
     // Once, and not in the time of the campaign.
     prepare_java(&mut Command::new(java_run()), MODULE_PROGRAM).map_err(Failure::Run)?;
-    let json = ResultsFile::open(&options.results, "cluster-survival.json")?;
-    let results = options.results.canonicalize();
-    let results = results.map_err(|error| Failure::run(options.results.display(), error))?;
-    // Digests of another campaign are no use.
-    for member in 0..MEMBERS {
-        let _ = fs::remove_file(results.join(format!("digests-{member}")));
-    }
-    let interrupt = on_interrupt()?;
-    let seed = seed(options.seed);
-    println!("seed {seed}, {:?}", options.duration);
-
-    let root = temporary_dir()?;
-    let (nodes, endpoints) = new_nodes(options, root.path(), &results);
+    let figures: Vec<_> = options.faults.iter().map(|fault| fault.figure()).collect();
+    let frame = Frame::new(&options.common, &DEFAULTS, &CONDITIONS, &figures)?;
+    let (nodes, endpoints) = new_nodes(options, &frame)?;
     let shared = Shared::default();
     let driver = launch_with_long_timeouts();
-    let report = Report::new(seed, &CONDITIONS, ClusterFault::ALL.map(ClusterFault::name));
-    let mut campaign = Campaign {
-        options,
-        interrupt,
+    let new_client = |index| {
+        let (aeron, endpoints) = (connect(&driver), endpoints.parse().expect("endpoints"));
+        let client = Client::new(shared.clone(), aeron, endpoints, index, options.clients);
+        thread::spawn(move || client.run())
+    };
+    let campaign = ClusterCampaign {
+        faults: options.faults.clone(),
+        diverge: options.diverge,
+        clients: (0..options.clients).map(new_client).collect(),
         nodes,
-        shared: &shared,
-        random: Random::new(seed),
-        snapshot_random: Random::new(mix(seed)),
+        shared,
+        snapshot_random: Random::new(mix(frame.report.seed)),
+        next_snapshot: None,
+        next_check: Instant::now(),
         digests: Digests::default(),
         member_digests: Digests::default(),
         read: vec![0; MEMBERS],
-        start: Instant::now(),
-        report,
+        frame,
+        _driver: driver,
     };
-    let answers = thread::scope(|scope| {
-        let clients: Vec<_> = (0..options.clients)
-            .map(|index| {
-                let (aeron, endpoints) = (connect(&driver), endpoints.parse().expect("endpoints"));
-                let client = Client::new(&shared, aeron, endpoints, index, options.clients);
-                scope.spawn(move || client.run())
-            })
-            .collect();
-        let outcome = campaign.run(|| clients.iter().all(|client| client.is_finished()));
-        shared.is_aborted.store(true, Ordering::Relaxed);
-        let answers: Vec<_> = clients
-            .into_iter()
-            .map(|client| client.join().map_err(|_| Failure::Run("a client panicked".to_owned())))
-            .collect();
-        outcome?;
-        answers.into_iter().collect::<Result<Vec<_>, _>>()
-    })?;
-    campaign.finish(&answers)?;
-    let Campaign { report, nodes, member_digests, .. } = campaign;
-    drop(nodes);
-    // The data of the negative control is of no use.
-    if report.violations() > 0 && !options.diverge {
-        println!("Data of the members: {}", root.keep().display());
-    }
-    report.finish(json)?;
-    if member_digests.compared() == 0 {
-        return Err(Failure::Run("no digests of different members were compared".to_owned()));
-    }
-    Ok(())
+    campaign.run()
 }
 
 /// Describes the members. Returns the endpoints for clients, too.
-fn new_nodes(options: &ClusterOptions, root: &Path, results: &Path) -> (Vec<Node>, String) {
+fn new_nodes(options: &ClusterOptions, frame: &Frame) -> Result<(Vec<Node>, String), Failure> {
+    let results = frame.results.canonicalize();
+    let results = results.map_err(|error| Failure::run(frame.results.display(), error))?;
     let ports: Vec<_> = (0..MEMBERS).map(|_| Ports::new()).collect();
     let members = Ports::members(&ports);
-    let endpoint = |(id, ports): (usize, &Ports)| format!("{id}=localhost:{}", ports.ingress);
-    let endpoints: Vec<String> = ports.iter().enumerate().map(endpoint).collect();
-    let new_node = |(id, &ports): (usize, &Ports)| {
-        Node::new(Settings {
-            id,
-            dir: root.join(format!("node{id}")),
-            results: results.to_owned(),
-            ports,
-            members: members.clone(),
-            archive: options.archive,
+    let mut nodes = Vec::new();
+    let mut endpoints = Vec::new();
+    for (id, ports) in ports.iter().enumerate() {
+        let dir = frame.root.path().join(format!("node{id}"));
+        fs::create_dir(&dir).map_err(|error| Failure::run(dir.display(), error))?;
+        let digests = results.join(format!("digests-{id}"));
+        // Digests of another campaign are no use.
+        let _ = fs::remove_file(&digests);
+        let member = MemberOptions {
+            process: Process::Driver,
+            aeron_dir: dir.join("driver"),
+            archive_dir: dir.join("archive"),
+            cluster_dir: dir.join("cluster"),
+            archive_port: (options.archive == Language::Rust).then_some(ports.archive),
+            digests,
             diverge: options.diverge,
-        })
-    };
-    (ports.iter().enumerate().map(new_node).collect(), endpoints.join(","))
+            properties: vec![
+                format!("aeron.dir={}", dir.join("driver").display()),
+                format!("aeron.archive.dir={}", dir.join("archive").display()),
+                format!("aeron.cluster.dir={}", dir.join("cluster").display()),
+                format!(
+                    "aeron.archive.control.channel=aeron:udp?endpoint=localhost:{}",
+                    ports.archive
+                ),
+                format!("aeron.cluster.member.id={id}"),
+                format!("aeron.cluster.members={members}"),
+            ],
+        };
+        nodes.push(Node::new(id, member, results.clone()));
+        endpoints.push(format!("{id}=localhost:{}", ports.ingress));
+    }
+    Ok((nodes, endpoints.join(",")))
 }
 
-struct Campaign<'a> {
-    options: &'a ClusterOptions,
-    interrupt: ShutdownSignal,
+struct ClusterCampaign {
+    faults: Vec<ClusterFault>,
+    diverge: bool,
+    clients: Vec<JoinHandle<Answers>>,
     nodes: Vec<Node>,
-    shared: &'a Shared,
-    random: Random,
+    shared: Shared,
     /// The clock decides when it is used. Therefore it does not choose faults.
     snapshot_random: Random,
+    next_snapshot: Option<Instant>,
+    next_check: Instant,
     /// Of members and answers.
     digests: Digests,
     member_digests: Digests,
     /// Bytes of each file of digests that were read.
     read: Vec<usize>,
-    start: Instant,
-    report: Report,
+    frame: Frame,
+    /// The clients'.
+    _driver: MediaDriver,
 }
 
-impl Campaign<'_> {
-    /// Runs faults until the time is over or a condition is broken, and then lets the clients finish.
-    fn run(&mut self, have_clients_finished: impl Fn() -> bool) -> Result<(), Failure> {
-        for node in &mut self.nodes {
-            node.start()?;
-        }
-        if !self.await_all("the start", self.options.deadline)? {
-            return Ok(());
-        }
-        println!("{:6.1} s: all members run", self.start.elapsed().as_secs_f64());
-        let begin = Instant::now();
-        let mut next_snapshot = begin + SNAPSHOT_INTERVAL / 3;
-        while begin.elapsed() < self.options.duration && !self.is_broken() {
-            if Instant::now() >= next_snapshot {
-                self.shared.snapshot_requested.store(true, Ordering::Relaxed);
-                next_snapshot = Instant::now()
-                    + self
-                        .snapshot_random
-                        .between(SNAPSHOT_INTERVAL / 2, SNAPSHOT_INTERVAL * 3 / 2);
-            }
-            if !self.round(begin)? {
-                return Ok(());
-            }
-        }
-        if self.is_broken() {
-            return Ok(());
-        }
-        // All requests a second time, and then their effects.
-        self.shared.snapshot_requested.store(false, Ordering::Relaxed);
-        self.shared.is_over.store(true, Ordering::Relaxed);
-        let deadline = Instant::now() + self.options.deadline + self.options.duration / 4;
-        if !self.wait(deadline, |_| have_clients_finished())? {
-            if !self.is_broken() {
-                let missing = self.shared.findings().missing.take();
-                let (name, text) = missing.unwrap_or_else(|| {
-                    ("stalled", "the cluster has not answered all requests again".to_owned())
-                });
-                self.report.violation(name, 1, &text);
-            }
-            return Ok(());
-        }
-        // No traffic any more: all members note the same last digest.
-        let are_level = |campaign: &Self| {
-            let last = campaign.nodes.iter().map(|node| node.position).max();
-            campaign.nodes.iter().all(|node| node.is_whole() && Some(node.position) == last)
-        };
-        if !self.wait(Instant::now() + self.options.deadline, are_level)? && !self.is_broken() {
-            let text = format!("positions {:?} at the end", self.positions());
-            self.report.violation("stalled", 1, &text);
+impl Campaign for ClusterCampaign {
+    const TICK: Duration = Duration::from_millis(20);
+    const ENDS_WITH_VIOLATION: bool = true;
+
+    fn frame(&mut self) -> &mut Frame {
+        &mut self.frame
+    }
+
+    fn begin(&mut self) -> Result<bool, Failure> {
+        self.nodes.iter_mut().try_for_each(Node::start)?;
+        let is_well = self.await_all("the start")?;
+        self.frame.tell("all members run");
+        self.next_snapshot = Some(Instant::now() + SNAPSHOT_INTERVAL / 3);
+        Ok(is_well)
+    }
+
+    fn step(&mut self) -> Result<(), Failure> {
+        let now = Instant::now();
+        self.supervise(now)?;
+        if now >= self.next_check {
+            self.check()?;
+            self.next_check = now + CHECK_INTERVAL;
         }
         Ok(())
     }
 
-    fn positions(&self) -> Vec<i64> {
-        self.nodes.iter().map(|node| node.position).collect()
-    }
-
-    /// Injects one fault or more, and waits until all is well again. Returns whether to go on.
-    fn round(&mut self, begin: Instant) -> Result<bool, Failure> {
-        let pause = self.random.between(Duration::from_millis(200), Duration::from_millis(3000));
-        self.wait(Instant::now() + pause, |_| false)?;
+    /// Injects one fault or more, and waits until all is well again.
+    fn round(&mut self) -> Result<bool, Failure> {
+        if self.next_snapshot.is_some_and(|next| Instant::now() >= next) {
+            self.shared.lock().snapshot_requested = true;
+            let pause =
+                self.snapshot_random.between(SNAPSHOT_INTERVAL / 2, SNAPSHOT_INTERVAL * 3 / 2);
+            self.next_snapshot = Some(Instant::now() + pause);
+        }
+        let millis = Duration::from_millis;
+        let pause = self.frame.random.between(millis(200), millis(3000));
+        self.pass(pause)?;
         let mut names = Vec::new();
         let injected = Instant::now();
         loop {
-            let fault = Fault::next(&self.options.faults, MEMBERS, &mut self.random);
-            names.push(self.inject(&fault)?);
-            match fault.followed_after {
-                Some(time) if names.len() < 3 => self.wait(Instant::now() + time, |_| false)?,
+            let strike = Strike::choose(&self.faults, MEMBERS, &mut self.frame.random);
+            names.push(self.inject(&strike)?);
+            match strike.followed_after {
+                Some(time) if names.len() < 3 => self.pass(time)?,
                 _ => break,
-            };
+            }
         }
-        let answered = self.shared.answered.load(Ordering::Relaxed) + ANSWERS;
-        let deadline = injected + self.options.deadline;
-        let shared = self.shared;
-        let goes_on =
-            self.wait(deadline, |_| shared.answered.load(Ordering::Relaxed) >= answered)?;
         let names = names.join(", ");
-        if !goes_on && !self.is_broken() {
-            self.report.violation("stalled", 1, &format!("no answers after {names}"));
+        let answered = self.shared.lock().counts.answered + ANSWERS;
+        let goes_on = self.await_none("stalled", self.frame.deadline, |campaign| {
+            let is_stalled = campaign.shared.lock().counts.answered < answered;
+            is_stalled.then(|| format!("no answers after {names}")).into_iter().collect()
+        })?;
+        self.frame.report.time("answers after a fault", injected.elapsed());
+        if !goes_on || !self.await_all(&names)? {
             return Ok(false);
         }
-        self.report.time("answers after a fault", injected.elapsed());
-        if !self.await_all(&names, self.options.deadline)? {
-            return Ok(false);
-        }
-        self.report.time("all members after a fault", injected.elapsed());
-        let findings = self.shared.findings();
-        println!(
-            "{:6.1} s: {names}: all well after {:.1} s, {} answers, term {}, {} violations",
-            begin.elapsed().as_secs_f64(),
+        self.frame.report.time("all members after a fault", injected.elapsed());
+        let state = self.shared.lock();
+        self.frame.tell(&format!(
+            "{names}: all well after {:.1} s, {} answers, term {}",
             injected.elapsed().as_secs_f64(),
-            findings.counts.answers,
-            findings.term,
-            self.report.violations(),
-        );
-        Ok(true)
+            state.counts.answers,
+            state.term
+        ));
+        Ok(!self.frame.has_violations())
     }
 
+    /// Has all requests sent a second time, and waits for their effects.
+    fn end(&mut self) -> Result<(), Failure> {
+        {
+            let mut state = self.shared.lock();
+            state.snapshot_requested = false;
+            state.is_over = true;
+        }
+        let timeout = self.frame.deadline + self.frame.duration / 4;
+        let have_finished = self.await_none("stalled", timeout, |campaign| {
+            let is_late = !campaign.clients.iter().all(JoinHandle::is_finished);
+            let text = || "the cluster has not answered all requests again".to_owned();
+            is_late.then(text).into_iter().collect()
+        })?;
+        if !have_finished {
+            if let Some((condition, text)) = self.shared.lock().missing.take() {
+                self.frame.report.violation(condition, 1, &text);
+            }
+            return Ok(());
+        }
+        // No traffic any more: all members note the same last digest.
+        let last = |campaign: &Self| campaign.nodes.iter().map(|node| node.position).max();
+        self.await_none("stalled", self.frame.deadline, |campaign| {
+            campaign.missing(last(campaign).unwrap_or(0), "at the end")
+        })?;
+        if self.member_digests.compared() == 0 && !self.frame.has_violations() {
+            self.frame.report.violation("unproved", 1, "no digests of members were compared");
+        }
+        Ok(())
+    }
+
+    fn complete(&mut self) -> bool {
+        self.shared.lock().is_aborted = true;
+        let mut answers = Vec::new();
+        for client in mem::take(&mut self.clients) {
+            match client.join() {
+                Ok(of_client) => answers.push(of_client),
+                Err(_) => self.frame.report.violation("crashed", 1, "a client panicked"),
+            }
+        }
+        // The last answers.
+        if let Err(failure) = self.check() {
+            self.frame.report.violation("corrupted", 1, &failure.to_string());
+        }
+        let report = &mut self.frame.report;
+        if let (0, Err((condition, text))) = (report.violations(), check_numbers(&answers)) {
+            report.violation(condition, 1, &text);
+        }
+        let state = self.shared.lock();
+        let compared =
+            [&self.member_digests, &self.digests].map(|digests| digests.compared() as u64);
+        let starts = |process| self.nodes.iter().map(|node| u64::from(node.starts(process))).sum();
+        for (name, value) in [
+            ("requests answered", state.counts.answered),
+            ("answers", state.counts.answers),
+            ("sessions", state.counts.sessions),
+            ("terms", u64::try_from(state.term).unwrap_or(0) + 1),
+            ("new leaders, by session", state.counts.new_leaders),
+            ("snapshots", state.counts.snapshots),
+            ("snapshots loaded", self.nodes.iter().map(Node::loaded_snapshots).sum()),
+            ("starts of drivers", starts(Process::Driver)),
+            ("starts of consensus modules", starts(Process::Module)),
+            ("starts of services", starts(Process::Service)),
+            ("digests compared of members", compared[0]),
+            ("digests compared with answers", compared[1].saturating_sub(compared[0])),
+        ] {
+            report.add(name, value);
+        }
+        // The data of the negative control is of no use.
+        !self.diverge
+    }
+}
+
+impl ClusterCampaign {
     /// Injects a fault. Returns its description.
-    fn inject(&mut self, fault: &Fault) -> Result<String, Failure> {
-        let leader = self.shared.leader.load(Ordering::Relaxed);
-        let leader = usize::try_from(leader).ok().filter(|leader| *leader < MEMBERS);
-        let member = leader.filter(|_| fault.is_for_leader).unwrap_or(fault.member);
-        let is_leader = leader == Some(member);
-        let count = match (fault.kind, fault.process()) {
-            (ClusterFault::KillAll, _) => {
-                let kill = |node: &mut Node| node.kill(None);
-                self.nodes.iter_mut().map(kill).sum::<Result<usize, _>>()?
+    fn inject(&mut self, strike: &Strike) -> Result<String, Failure> {
+        let leader = usize::try_from(self.shared.lock().leader);
+        let leader = leader.ok().filter(|leader| *leader < MEMBERS);
+        let member = leader.filter(|_| strike.is_for_leader).unwrap_or(strike.member);
+        let Strike { kind, duration, .. } = *strike;
+        let count = match kind.process() {
+            Some(process) if kind.is_pause() => self.nodes[member].pause(process, duration)?,
+            None if kind == ClusterFault::KillAll => {
+                self.nodes.iter_mut().map(|node| node.kill(None)).sum::<Result<_, _>>()?
             }
-            (_, Some(process)) if fault.is_pause() => {
-                usize::from(self.nodes[member].pause(process, fault.duration)?)
-            }
-            (_, process) => self.nodes[member].kill(process)?,
+            process => self.nodes[member].kill(process)?,
         };
-        let mut text = format!("{:?} of member {member}", fault.kind);
-        if is_leader {
+        let mut text = format!("{kind:?} of member {member}");
+        if leader == Some(member) {
             text += " (leader)";
         }
-        if fault.is_pause() {
-            text += &format!(" for {:.1} s", fault.duration.as_secs_f64());
+        if kind.is_pause() {
+            text += &format!(" for {:.1} s", duration.as_secs_f64());
         }
         if count > 0 {
-            self.report.add(fault.kind.name(), 1);
+            self.frame.report.add(kind.figure(), 1);
         } else {
             text += ", which does not run";
         }
@@ -280,55 +348,25 @@ impl Campaign<'_> {
     }
 
     /// Waits until all members run, and have caught up with all that was digested up to now.
-    fn await_all(&mut self, after: &str, timeout: Duration) -> Result<bool, Failure> {
-        let deadline = Instant::now() + timeout;
+    fn await_all(&mut self, after: &str) -> Result<bool, Failure> {
         self.check()?;
         // One line more than now, so that a member that stands still is noticed.
         let target = self.nodes.iter().map(|node| node.position).max().unwrap_or(0) + 1;
-        let is_back = |campaign: &Self| {
-            campaign.nodes.iter().all(|node| node.is_whole() && node.position >= target)
-        };
-        let is_back = self.wait(deadline, is_back)?;
-        if !is_back && !self.is_broken() {
-            let positions = self.positions();
-            let text = format!("positions {positions:?} of {target}, {timeout:?} after {after}");
-            self.report.violation("stalled", 1, &text);
-        }
-        Ok(is_back)
+        let after = format!("after {after}");
+        self.await_none("stalled", self.frame.deadline, |it| it.missing(target, &after))
     }
 
-    /// Supervises and checks until a condition is true, the deadline, or the first violation. Returns the condition.
-    fn wait(
-        &mut self,
-        deadline: Instant,
-        condition: impl Fn(&Self) -> bool,
-    ) -> Result<bool, Failure> {
-        let mut next_check = Instant::now();
-        loop {
-            let now = Instant::now();
-            self.supervise(now)?;
-            if now >= next_check {
-                self.check()?;
-                next_check = now + 10 * TICK;
-            }
-            if condition(self) {
-                return Ok(true);
-            }
-            if self.interrupt.is_signalled() {
-                return Err(Failure::Interrupted);
-            }
-            if now >= deadline || self.is_broken() {
-                return Ok(false);
-            }
-            thread::sleep(TICK);
+    /// Returns the positions of the members, unless all run and have reached a target.
+    fn missing(&self, target: i64, when: &str) -> Vec<String> {
+        if self.nodes.iter().all(|node| node.is_whole() && node.position >= target) {
+            return Vec::new();
         }
-    }
-
-    fn is_broken(&self) -> bool {
-        self.report.violations() > 0
+        let positions: Vec<_> = self.nodes.iter().map(|node| node.position).collect();
+        vec![format!("positions {positions:?} of {target} {when}")]
     }
 
     fn supervise(&mut self, now: Instant) -> Result<(), Failure> {
+        let report = &mut self.frame.report;
         for (id, node) in self.nodes.iter_mut().enumerate() {
             let mut ends = node.supervise(now)?;
             let is_late =
@@ -339,23 +377,20 @@ impl Campaign<'_> {
             for end in ends {
                 let text = format!("{:?}: {}, {}", end.process, end.status, end.last_words);
                 if !end.is_expected() {
-                    self.report.violation("crashed", 1, &format!("member {id}, {text}"));
+                    report.violation("crashed", 1, &format!("member {id}, {text}"));
                 }
-                let words: String =
-                    end.last_words.chars().filter(|c| !c.is_ascii_digit()).collect();
-                let kind = format!("{:?}: {}, {words}", end.process, end.status);
-                self.report.end(kind, &end.last_words);
+                // Without numbers, so that ends of one kind are counted together.
+                let kind = text.chars().filter(|c| !c.is_ascii_digit()).collect();
+                report.end(kind, &end.last_words);
             }
-            if is_late {
-                for process in node.lingering() {
-                    // A service whose consensus module has not come waits for the next one.
-                    if process == Process::Service && node.has_worked() {
-                        let text = format!("member {id}'s service goes on alone");
-                        self.report.violation("stuck", 1, &text);
-                    }
-                    self.report.end(format!("{process:?} lingered"), "");
-                    node.kill(Some(process))?;
+            let lingering = if is_late { node.lingering() } else { Vec::new() };
+            for process in lingering {
+                // A service whose consensus module has not come waits for the next one.
+                if process == Process::Service && node.has_worked() {
+                    report.violation("stuck", 1, &format!("member {id}'s service goes on alone"));
                 }
+                report.end(format!("{process:?} lingered"), "");
+                node.kill(Some(process))?;
             }
         }
         Ok(())
@@ -364,11 +399,11 @@ impl Campaign<'_> {
     /// Reads new digests, and compares them.
     fn check(&mut self) -> Result<(), Failure> {
         let (violations, digests) = {
-            let mut findings = self.shared.findings();
-            (mem::take(&mut findings.violations), mem::take(&mut findings.digests))
+            let mut state = self.shared.lock();
+            (mem::take(&mut state.violations), mem::take(&mut state.digests))
         };
-        for (name, text) in violations {
-            self.report.violation(name, 1, &text);
+        for (condition, text) in violations {
+            self.frame.report.violation(condition, 1, &text);
         }
         for (position, digest) in digests {
             let added = self.digests.add(position, digest, Path::new("answers"));
@@ -378,14 +413,9 @@ impl Campaign<'_> {
             let file = self.nodes[member].digests();
             let Ok(text) = fs::read_to_string(&file) else { continue };
             let new = text.get(self.read[member]..).unwrap_or_default();
-            for line in new.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
-                self.read[member] += line.len();
-                let parsed = line.trim_end().split_once(' ').and_then(|(position, digest)| {
-                    Some((position.parse().ok()?, u64::from_str_radix(digest, 16).ok()?))
-                });
-                let Some((position, digest)) = parsed else {
-                    return Err(Failure::Run(format!("{}: {line:?}", file.display())));
-                };
+            let (lines, length) = Digests::parse(new, &file).map_err(Failure::Run)?;
+            self.read[member] += length;
+            for (position, digest) in lines {
                 self.nodes[member].position = position;
                 let added = self.member_digests.add(position, digest, &file);
                 let added = added.and_then(|()| self.digests.add(position, digest, &file));
@@ -397,36 +427,7 @@ impl Campaign<'_> {
 
     fn note_difference(&mut self, added: Result<(), String>) {
         if let Err(text) = added {
-            self.report.violation("diverged", 1, &text);
+            self.frame.report.violation("diverged", 1, &text);
         }
-    }
-
-    /// Checks the numbers of all requests, and completes the report.
-    fn finish(&mut self, answers: &[Answers]) -> Result<(), Failure> {
-        self.check()?;
-        if let (false, Err((name, text))) = (self.is_broken(), check_numbers(answers)) {
-            self.report.violation(name, 1, &text);
-        }
-        let Self { shared, nodes, report, digests, member_digests, .. } = self;
-        let compared = [member_digests, digests].map(|digests| digests.compared() as u64);
-        let findings = shared.findings();
-        let starts = |process| nodes.iter().map(|node| u64::from(node.starts(process))).sum();
-        let figures = [
-            ("requests answered", findings.counts.answered),
-            ("answers", findings.counts.answers),
-            ("sessions", findings.counts.sessions),
-            ("terms", u64::try_from(findings.term).unwrap_or(0) + 1),
-            ("new leaders, by session", findings.counts.new_leaders),
-            ("snapshots", findings.counts.snapshots),
-            ("snapshots loaded", nodes.iter().map(Node::loaded_snapshots).sum()),
-            ("starts of drivers", starts(Process::Driver)),
-            ("starts of consensus modules", starts(Process::Module)),
-            ("starts of services", starts(Process::Service)),
-            ("digests compared of members", compared[0]),
-            ("digests compared with answers", compared[1].saturating_sub(compared[0])),
-        ];
-        figures.into_iter().for_each(|(name, value)| report.add(name, value));
-        report.elapsed = self.start.elapsed();
-        Ok(())
     }
 }

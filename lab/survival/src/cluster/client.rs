@@ -1,7 +1,6 @@
 //! Clients that keep the rules for exactly-once answers, and check every answer.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusteron_client::{Aeron, IdleStrategy as _, IdleStrategyKind};
@@ -16,51 +15,48 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// notes one more digest.
 const QUESTIONS: u32 = 120;
 
-/// Things that clients share with the supervisor.
+/// What clients and the supervisor tell each other.
 #[derive(Debug, Default)]
-pub(super) struct Shared {
-    pub(super) answered: AtomicU64,
-    pub(super) snapshot_requested: AtomicBool,
-    /// No new requests.
-    pub(super) is_over: AtomicBool,
-    /// Give up.
-    pub(super) is_aborted: AtomicBool,
-    /// The leader's member id, as the last session knows it.
-    pub(super) leader: AtomicI64,
-    /// Clients whose requests were all answered twice.
-    finished: AtomicU64,
-    findings: Mutex<Findings>,
-}
-
-/// Events that the supervisor has not looked at.
-#[derive(Debug, Default)]
-pub(super) struct Findings {
+pub(super) struct State {
     pub(super) counts: Counts,
     pub(super) term: i64,
+    /// The leader's member id, as the last session knows it.
+    pub(super) leader: i32,
     pub(super) violations: Vec<Violation>,
     /// Positions and digests of answers.
     pub(super) digests: Vec<(i64, u64)>,
     /// Timers and messages that are missing at the end.
     pub(super) missing: Option<Violation>,
+    pub(super) snapshot_requested: bool,
+    /// No new requests.
+    pub(super) is_over: bool,
+    /// Give up.
+    pub(super) is_aborted: bool,
+    /// Clients whose requests were all answered twice.
+    finished: u16,
 }
 
+/// The state that all share.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Shared(Arc<Mutex<State>>);
+
 impl Shared {
-    pub(super) fn findings(&self) -> MutexGuard<'_, Findings> {
-        self.findings.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A client. The first one asks for snapshots, and for the effects of all requests at the end.
-pub(super) struct Client<'a> {
-    shared: &'a Shared,
+pub(super) struct Client {
+    shared: Shared,
     requests: Requests,
     is_first: bool,
-    clients: u64,
+    clients: u16,
 }
 
-impl<'a> Client<'a> {
+impl Client {
     pub(super) fn new(
-        shared: &'a Shared,
+        shared: Shared,
         aeron: Aeron,
         endpoints: IngressEndpoints,
         index: u16,
@@ -80,7 +76,7 @@ impl<'a> Client<'a> {
         };
         let requests = Requests::new(first_id, PAUSE, Answers::new(first_id + 1));
         let requests = requests.with_connect(Box::new(connect));
-        Self { shared, requests, is_first: index == 0, clients: clients.into() }
+        Self { shared, requests, is_first: index == 0, clients }
     }
 
     /// Sends requests until the end of the campaign, and then each request a second time. When all clients have done
@@ -88,12 +84,14 @@ impl<'a> Client<'a> {
     pub(super) fn run(mut self) -> Answers {
         let mut idle = IdleStrategyKind::Backoff.new_strategy();
         let mut is_finished = false;
-        while !self.shared.is_aborted.load(Ordering::Relaxed) {
-            if self.requests.advance(self.shared.is_over.load(Ordering::Relaxed)) {
-                if !is_finished {
-                    is_finished = true;
-                    self.shared.finished.fetch_add(1, Ordering::Relaxed);
-                }
+        loop {
+            let is_over = match &*self.shared.lock() {
+                State { is_aborted: true, .. } => break,
+                state => state.is_over,
+            };
+            if self.requests.advance(is_over) {
+                self.shared.lock().finished += u16::from(!is_finished);
+                is_finished = true;
                 if !self.is_first || self.are_effects_complete() {
                     break;
                 }
@@ -109,8 +107,9 @@ impl<'a> Client<'a> {
     fn are_effects_complete(&mut self) -> bool {
         let missing = self.requests.effects.and_then(|effects| effects.check().err());
         let is_complete = self.requests.questions_answered >= QUESTIONS && missing.is_none();
-        self.shared.findings().missing = missing;
-        if !is_complete && self.shared.finished.load(Ordering::Relaxed) == self.clients {
+        let mut state = self.shared.lock();
+        state.missing = missing;
+        if !is_complete && state.finished == self.clients {
             self.requests.ask_for_effects();
         }
         is_complete
@@ -118,20 +117,15 @@ impl<'a> Client<'a> {
 
     /// Tells the supervisor what has happened, and asks for a snapshot that it wants.
     fn tell(&mut self) {
-        let counts = std::mem::take(&mut self.requests.counts);
-        self.shared.answered.fetch_add(counts.answered, Ordering::Relaxed);
-        let mut findings = self.shared.findings();
-        findings.counts += counts;
-        findings.violations.append(&mut self.requests.violations);
-        findings.digests.append(&mut self.requests.digests);
+        let mut state = self.shared.lock();
+        state.counts += std::mem::take(&mut self.requests.counts);
+        state.violations.append(&mut self.requests.violations);
+        state.digests.append(&mut self.requests.digests);
         let Some(session) = self.requests.session() else { return };
-        self.shared.leader.store(session.leader_member_id().into(), Ordering::Relaxed);
-        findings.term = findings.term.max(session.leadership_term_id());
-        if self.is_first
-            && self.shared.snapshot_requested.load(Ordering::Relaxed)
-            && session.request_snapshot(1).is_ok()
-        {
-            self.shared.snapshot_requested.store(false, Ordering::Relaxed);
+        state.leader = session.leader_member_id();
+        state.term = state.term.max(session.leadership_term_id());
+        if self.is_first && state.snapshot_requested && session.request_snapshot(1).is_ok() {
+            state.snapshot_requested = false;
         }
     }
 }

@@ -4,63 +4,34 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use rusteron_core::program::Failure;
-use rusteron_test_support::cluster::{Ports, SERVICE_CLOSED_FIRST};
-use rusteron_test_support::programs;
-use rustix::process::Signal;
+use rusteron_test_support::cluster::{MEMBER_PROPERTIES, SERVICE_CLOSED_FIRST};
 
-use super::member_process::Process;
-use super::options::Language;
-use crate::process::command;
+use super::campaign::NAME;
+use super::parts::{MemberOptions, Process};
+use crate::party::Party;
 
 /// Aeron refuses to start beside a mark file whose last sign of life is younger than ten seconds.
 const RESTART_DELAY: Duration = Duration::from_millis(10_500);
 
-/// Settings of all members. Timeouts of clients, drivers and images are Aeron's defaults, ten seconds.
-const PROPERTIES: [&str; 15] = [
-    "aeron.archive.threading.mode=SHARED",
-    "aeron.archive.segment.file.length=16m",
-    "aeron.archive.recording.events.enabled=false",
-    "aeron.archive.replication.channel=aeron:udp?endpoint=localhost:0",
-    "aeron.cluster.replication.channel=aeron:udp?endpoint=localhost:0",
-    "aeron.cluster.service.count=1",
-    "aeron.cluster.ingress.channel=aeron:udp",
-    "aeron.cluster.log.channel=aeron:udp?term-length=1m",
-    "aeron.cluster.leader.heartbeat.interval=200ms",
+/// Where a member is not as those of tests: timeouts of clients and drivers are Aeron's defaults, ten seconds.
+const PROPERTIES: [&str; 6] = [
+    "aeron.client.liveness.timeout=10s",
+    "aeron.publication.unblock.timeout=15s",
+    "aeron.driver.timeout=10000",
     "aeron.cluster.leader.heartbeat.timeout=5s",
     "aeron.cluster.startup.canvass.timeout=15s",
-    "aeron.cluster.election.timeout=1s",
     "aeron.cluster.session.timeout=20s",
-    "aeron.cluster.authorisation.service.supplier=ALLOW_ALL",
-    "aeron.cluster.termination.timeout=30s",
 ];
 
-/// The places of a member, and how its processes are started.
-#[derive(Debug)]
-pub(super) struct Settings {
-    pub(super) id: usize,
-    /// For the data of driver, archive and consensus module.
-    pub(super) dir: PathBuf,
-    /// For the output of the processes.
-    pub(super) results: PathBuf,
-    pub(super) ports: Ports,
-    /// All members, in the words of Aeron's property.
-    pub(super) members: String,
-    /// Whose archive the member has.
-    pub(super) archive: Language,
-    pub(super) diverge: bool,
-}
-
-/// A process that runs.
+/// A process that runs, and the file with its output.
 #[derive(Debug)]
 struct MemberProcess {
-    running: programs::Process,
-    /// The file with the output.
+    party: Party,
     log: PathBuf,
-    resumes_at: Option<Instant>,
 }
 
 /// An end of a process.
@@ -100,7 +71,10 @@ impl End {
 /// A member, and its life so far.
 #[derive(Debug)]
 pub(super) struct Node {
-    settings: Settings,
+    id: usize,
+    options: MemberOptions,
+    /// For the output of the processes.
+    results: PathBuf,
     processes: [Option<MemberProcess>; 3],
     starts: [u32; 3],
     /// When the first process of a member that is ending was seen to have ended.
@@ -117,9 +91,15 @@ pub(super) struct Node {
 }
 
 impl Node {
-    pub(super) fn new(settings: Settings) -> Self {
+    /// Describes a member. The options are those of all its processes.
+    pub(super) fn new(id: usize, mut options: MemberOptions, results: PathBuf) -> Self {
+        let properties = MEMBER_PROPERTIES.iter().chain(&PROPERTIES);
+        // The last value of a property counts.
+        options.properties.splice(0..0, properties.map(|&property| property.to_owned()));
         Self {
-            settings,
+            id,
+            options,
+            results,
             processes: [None, None, None],
             starts: [0; 3],
             ending_since: None,
@@ -137,12 +117,12 @@ impl Node {
     }
 
     pub(super) fn digests(&self) -> PathBuf {
-        self.settings.results.join(format!("digests-{}", self.settings.id))
+        self.options.digests.clone()
     }
 
     /// Starts all processes that do not run.
     pub(super) fn start(&mut self) -> Result<(), Failure> {
-        for process in Process::ALL {
+        for process in [Process::Driver, Process::Module, Process::Service] {
             if self.processes[process as usize].is_none() {
                 self.start_process(process)?;
             }
@@ -151,7 +131,6 @@ impl Node {
     }
 
     fn start_process(&mut self, process: Process) -> Result<(), Failure> {
-        let Settings { id, dir, results, ports, members, archive, diverge } = &self.settings;
         let cannot = |error: io::Error| Failure::run("cannot start a process", error);
         self.starts[process as usize] += 1;
         if process == Process::Service {
@@ -161,97 +140,64 @@ impl Node {
         let start = self.starts[process as usize];
         if process == Process::Driver && start > 1 {
             // The new driver deletes it, too, but the others must not see it before.
-            let _ = fs::remove_dir_all(dir.join("driver"));
+            let _ = fs::remove_dir_all(&self.options.aeron_dir);
         }
-        fs::create_dir_all(dir).map_err(cannot)?;
-        let log = results.join(format!("{}-{id}-{start}.log", process.name()));
+        let log = self.log(process, start);
         let output = File::create(&log).map_err(cannot)?;
-        let mut command = command(["member", process.name()])?;
-        command
-            .arg("--aeron-dir")
-            .arg(dir.join("driver"))
-            .arg("--archive-dir")
-            .arg(dir.join("archive"))
-            .arg("--cluster-dir")
-            .arg(dir.join("cluster"))
-            .arg("--digests")
-            .arg(self.digests());
-        if *archive == Language::Rust {
-            command.arg("--archive-port").arg(ports.archive.to_string());
-        }
-        if *diverge {
-            command.arg("--diverge");
-        }
-        if process == Process::Module {
-            let property =
-                |name: &str, path: &str| format!("-D{name}={}", dir.join(path).display());
-            command
-                .arg("--")
-                .args(["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"])
-                .args([
-                    property("aeron.dir", "driver"),
-                    property("aeron.archive.dir", "archive"),
-                    property("aeron.cluster.dir", "cluster"),
-                    format!(
-                        "-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:{}",
-                        ports.archive
-                    ),
-                    format!("-Daeron.cluster.member.id={id}"),
-                    format!("-Daeron.cluster.members={members}"),
-                ]);
-            command.args(PROPERTIES.map(|property| format!("-D{property}")));
-        }
-        command.stdin(Stdio::piped()).stdout(output.try_clone().map_err(cannot)?).stderr(output);
-        let running = programs::Process::spawn(process.name(), command, Duration::ZERO)?;
-        self.processes[process as usize] = Some(MemberProcess { running, log, resumes_at: None });
+        let errors = output.try_clone().map_err(cannot)?;
+        self.options.process = process;
+        let party = Party::start(NAME, &self.options, |command| {
+            command.stdout(output).stderr(errors);
+        })?;
+        self.processes[process as usize] = Some(MemberProcess { party, log });
         Ok(())
+    }
+
+    fn log(&self, process: Process, start: u32) -> PathBuf {
+        let name = format!("{process:?}-{}-{start}.log", self.id).to_lowercase();
+        self.results.join(name)
     }
 
     /// Returns whether all processes run, and none is paused.
     pub(super) fn is_whole(&self) -> bool {
         self.processes
             .iter()
-            .all(|process| process.as_ref().is_some_and(|it| it.resumes_at.is_none()))
+            .all(|process| process.as_ref().is_some_and(|it| !it.party.is_paused()))
     }
 
     /// Kills a process, or all. Returns the number of killed processes.
     pub(super) fn kill(&mut self, process: Option<Process>) -> Result<usize, Failure> {
         let mut count = 0;
-        for each in Process::ALL {
-            if process.is_none_or(|process| process == each) {
-                if let Some(process) = &self.processes[each as usize] {
-                    process.running.signal(Signal::KILL)?;
-                    self.has_reason |= each != Process::Service;
-                    count += 1;
-                }
+        for (index, running) in self.processes.iter().enumerate() {
+            if process.is_some_and(|process| process as usize != index) {
+                continue;
+            }
+            if let Some(running) = running {
+                running.party.kill()?;
+                self.has_reason |= index != Process::Service as usize;
+                count += 1;
             }
         }
         Ok(count)
     }
 
-    /// Pauses a process. Returns whether it ran.
-    pub(super) fn pause(&mut self, process: Process, duration: Duration) -> Result<bool, Failure> {
-        let Some(process) = &mut self.processes[process as usize] else { return Ok(false) };
-        if process.resumes_at.is_some() {
-            return Ok(false);
-        }
-        process.running.signal(Signal::STOP)?;
-        process.resumes_at = Some(Instant::now() + duration);
+    /// Pauses a process. Returns how many were.
+    pub(super) fn pause(&mut self, process: Process, pause: Duration) -> Result<usize, Failure> {
+        let running = self.processes[process as usize].as_mut();
+        let Some(running) = running.filter(|it| !it.party.is_paused()) else { return Ok(0) };
+        running.party.pause(pause)?;
         self.has_reason = true;
-        Ok(true)
+        Ok(1)
     }
 
     /// Lets paused processes go on when their time has come, notices ends, and starts a member whose consensus module
     /// and service have both ended. Returns the ends.
     pub(super) fn supervise(&mut self, now: Instant) -> Result<Vec<End>, Failure> {
         let mut ends = Vec::new();
-        for process in Process::ALL {
+        for process in [Process::Driver, Process::Module, Process::Service] {
             let Some(member) = &mut self.processes[process as usize] else { continue };
-            if member.resumes_at.is_some_and(|time| now >= time) {
-                member.running.signal(Signal::CONT)?;
-                member.resumes_at = None;
-            }
-            if let Some(status) = member.running.ended()? {
+            member.party.resume()?;
+            if let Some(status) = member.party.ended()? {
                 let output = fs::read_to_string(&member.log).unwrap_or_default();
                 let last_words = output.lines().last().unwrap_or_default().to_owned();
                 self.processes[process as usize] = None;
@@ -273,7 +219,7 @@ impl Node {
         }
         if self.ending_since.is_some() {
             let [driver, others @ ..] = &self.processes;
-            let is_driver_paused = driver.as_ref().is_some_and(|it| it.resumes_at.is_some());
+            let is_driver_paused = driver.as_ref().is_some_and(|it| it.party.is_paused());
             if others.iter().all(Option::is_none) && !is_driver_paused {
                 let restart_at = *self.restart_at.get_or_insert(now + RESTART_DELAY);
                 if now >= restart_at {
@@ -300,7 +246,7 @@ impl Node {
     pub(super) fn lingering(&self) -> Vec<Process> {
         let is_lingering = |process: &Process| {
             let running = self.processes[*process as usize].as_ref();
-            running.is_some_and(|running| running.resumes_at.is_none())
+            running.is_some_and(|running| !running.party.is_paused())
         };
         [Process::Module, Process::Service].into_iter().filter(is_lingering).collect()
     }
@@ -311,10 +257,9 @@ impl Node {
 
     /// Starts of services that have loaded a snapshot.
     pub(super) fn loaded_snapshots(&self) -> u64 {
-        let log =
-            |start| self.settings.results.join(format!("service-{}-{start}.log", self.settings.id));
         let has_loaded = |start: &u32| {
-            fs::read_to_string(log(*start)).is_ok_and(|text| text.contains("loaded "))
+            let log = fs::read_to_string(self.log(Process::Service, *start));
+            log.is_ok_and(|text| text.contains("loaded "))
         };
         (1..=self.starts(Process::Service)).filter(has_loaded).count() as u64
     }

@@ -1,7 +1,7 @@
 //! The processes of a member.
 
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{self, Command};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,10 +13,7 @@ use rusteron_core::program::Failure;
 use rusteron_media_driver::{DriverContext, MediaDriver, ThreadingMode};
 use rusteron_test_support::cluster::ledger::{DigestFile, Ledger};
 use rusteron_test_support::java_run;
-
-use super::member_process::Process;
-use super::options::MemberOptions;
-use crate::process::follow;
+use serde::{Deserialize, Serialize};
 
 /// The consensus module beside another process's media driver, with an archive or beside another process's.
 pub(super) const MODULE_PROGRAM: &str = "cluster/Node.java";
@@ -25,10 +22,38 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// A media driver is there after this time, and an old mark file no longer active.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// The processes of a member, in the order of their start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Process {
+    /// Our media driver, and our archive.
+    Driver,
+    /// Java's consensus module, and Java's archive.
+    Module,
+    /// A ledger.
+    Service,
+}
+
+/// What a process is to do.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct MemberOptions {
+    pub(super) process: Process,
+    /// The media driver's directory.
+    pub(super) aeron_dir: PathBuf,
+    pub(super) archive_dir: PathBuf,
+    pub(super) cluster_dir: PathBuf,
+    /// The UDP port of the archive, if it is ours.
+    pub(super) archive_port: Option<u16>,
+    /// The file to which the ledger appends digests.
+    pub(super) digests: PathBuf,
+    /// Whether the ledger iterates a `HashMap`.
+    pub(super) diverge: bool,
+    /// Properties of the JVM.
+    pub(super) properties: Vec<String>,
+}
+
 /// Runs a process of a member until it is killed or ends by itself.
-pub(crate) fn play(process: Process, options: &MemberOptions) -> Result<(), Failure> {
-    follow(options.supervisor)?;
-    match process {
+pub(crate) fn play(options: &MemberOptions) -> Result<(), Failure> {
+    match options.process {
         Process::Driver => driver(options),
         Process::Module => module(options),
         Process::Service => service(options),
@@ -53,15 +78,9 @@ fn driver(options: &MemberOptions) -> Result<(), Failure> {
             thread::park();
         }
     };
-    archive(driver, &options.archive_dir, port)
-        .map_err(|error| Failure::run("the archive fails", error))
-}
-
-/// Runs an archive until it ends by itself.
-fn archive(driver: MediaDriver, dir: &Path, port: u16) -> rusteron_archive_server::Result<()> {
     let mut context = ArchiveServerContext::new();
     context
-        .set_archive_dir(dir)?
+        .set_archive_dir(&options.archive_dir)?
         .set_control_channel(format!("aeron:udp?endpoint=localhost:{port}"))?
         .set_replication_channel("aeron:udp?endpoint=localhost:0")?
         .set_segment_file_length(16 << 20)?
@@ -70,19 +89,17 @@ fn archive(driver: MediaDriver, dir: &Path, port: u16) -> rusteron_archive_serve
     while !server.has_ended() {
         thread::sleep(PAUSE);
     }
-    server.close()
+    Ok(server.close()?)
 }
 
 /// Becomes the JVM, which the kernel kills with the supervisor, too.
 fn module(options: &MemberOptions) -> Result<(), Failure> {
     await_driver(options)?;
+    let external = if options.archive_port.is_some() { "archive" } else { "driver" };
     let error = Command::new(java_run())
-        .args([MODULE_PROGRAM, "none", "stdin"])
-        .arg(match options.archive_port {
-            Some(_) => "-Drusteron.external=archive",
-            None => "-Drusteron.external=driver",
-        })
-        .args(&options.arguments)
+        .args([MODULE_PROGRAM, "none", "stdin", "-Xmx256m"])
+        .arg(format!("-Drusteron.external={external}"))
+        .args(options.properties.iter().map(|property| format!("-D{property}")))
         .exec();
     Err(Failure::run("cannot start Java", error))
 }
@@ -100,23 +117,17 @@ fn service(options: &MemberOptions) -> Result<(), Failure> {
             .set_service_name("ledger")?
             .set_error_handler(|error| println!("error: {error}"))?;
         let ledger = if options.diverge { Ledger::diverging(file) } else { Ledger::new(file) };
-        match ServiceContainer::launch(context, ledger) {
+        let error = match ServiceContainer::launch(context, ledger) {
             Ok(container) => break container,
-            Err(error) if Instant::now() >= deadline => {
-                return Err(Failure::run("cannot start the service", error));
-            }
-            Err(error) => {
-                println!("refused: {error}");
-                let is_temporary = matches!(
-                    error.kind(),
-                    ClusterErrorKind::ActiveMarkFile | ClusterErrorKind::Client(_)
-                );
-                if !is_temporary {
-                    return Err(Failure::run("cannot start the service", error));
-                }
-                thread::sleep(10 * PAUSE);
-            }
+            Err(error) => error,
+        };
+        println!("refused: {error}");
+        let is_temporary =
+            matches!(error.kind(), ClusterErrorKind::ActiveMarkFile | ClusterErrorKind::Client(_));
+        if !is_temporary || Instant::now() >= deadline {
+            return Err(Failure::run("cannot start the service", error));
         }
+        thread::sleep(10 * PAUSE);
     };
     let cause = container.join();
     println!("ended: {cause:?}");

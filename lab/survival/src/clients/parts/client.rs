@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, CloseCause, Context, Error, Result};
 
-use super::{Orders, fork, say};
+use super::{PartOptions, fork};
 use crate::clients::leaks::CLIENT_HEARTBEAT;
-use crate::clients::options::PartOptions;
 use crate::clients::settings;
-use crate::clients::words::{Notice, Order};
+use crate::party::{Notice, Order, Orders, say};
 
 /// How long to wait before another client is made.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -19,6 +18,8 @@ const WORK: Duration = Duration::from_millis(10);
 /// The time within which a client whose publications or subscriptions are closed says why.
 const REASON: Duration = Duration::from_secs(2);
 
+/// How often the supervisor is told how many messages there were.
+const TICK: Duration = Duration::from_millis(200);
 /// How often a forked child uses its resources: a publisher does not offer with each use.
 const USES: usize = 100;
 
@@ -37,19 +38,28 @@ impl From<Error> for End {
 }
 
 /// The publisher or subscriber that the loop works on.
-pub(super) trait Part {
-    /// Makes the resources of the part with a client.
+pub(super) trait Work {
+    /// Makes the resources with a client.
     fn join(&mut self, aeron: &Aeron) -> Result<()>;
     /// Does something; returns whether there was something to do.
     fn work(&mut self) -> std::result::Result<bool, End>;
-    /// Follows an order that is not to end.
-    fn obey(&mut self, order: Order);
+    /// Sends messages of a checkpoint, or of none.
+    fn set_checkpoint(&mut self, checkpoint: u64);
     /// The client has ended. `had_timed_out` says whether the client had timed out.
     fn leave(&mut self, had_timed_out: bool);
+    /// How many messages there were, and how many were skipped.
+    fn counts(&self) -> (u64, u64);
+}
+
+/// Connects a client whose errors are of no interest.
+pub(super) fn connect(options: &PartOptions) -> Result<Aeron> {
+    let mut context = Context::new()?;
+    context.set_dir(&options.dir)?.set_driver_timeout(settings::DRIVER_TIMEOUT)?;
+    Aeron::connect(context)
 }
 
 /// Gives the part one client after the other until the supervisor asks for the end.
-pub(super) fn run(part: &mut impl Part, options: &PartOptions, orders: &Orders) {
+pub(super) fn run(part: &mut impl Work, options: &PartOptions, orders: &Orders) {
     // Clients with a conductor thread and clients without take turns.
     let mut has_conductor = options.index % 2 == 1;
     loop {
@@ -58,14 +68,13 @@ pub(super) fn run(part: &mut impl Part, options: &PartOptions, orders: &Orders) 
             Ok(client) => {
                 let end = client.run(part, orders);
                 let is_over = matches!(end, End::Asked);
-                let error = if let End::Closed(error) = end {
+                let mut error = None;
+                if let End::Closed(known) = end {
                     client.await_reason();
-                    client.reason.get().or(error)
-                } else {
-                    None
-                };
-                let had_timed_out = client.had_timed_out();
-                part.leave(had_timed_out && !is_over);
+                    error = client.reason.get().or(known);
+                }
+                part.leave(client.had_timed_out() && !is_over);
+                tell(part);
                 drop(client);
                 if is_over {
                     return;
@@ -76,10 +85,15 @@ pub(super) fn run(part: &mut impl Part, options: &PartOptions, orders: &Orders) 
         }
         match orders.wait(PAUSE) {
             Some(Order::End) => return,
-            Some(order) => part.obey(order),
-            None => {}
+            Some(Order::Checkpoint(number)) => part.set_checkpoint(number),
+            Some(Order::Fork) | None => {}
         }
     }
+}
+
+fn tell(part: &impl Work) {
+    let (messages, skipped) = part.counts();
+    say(&Notice::Messages(messages, skipped));
 }
 
 fn describe(error: Error) -> String {
@@ -94,7 +108,7 @@ struct Client {
 
 /// Uses all resources in a child that was forked with them, which must refuse that. Then ends as a part that was asked
 /// to end: drops them all.
-fn end_of_child(part: &mut impl Part) -> End {
+fn end_of_child(part: &mut impl Work) -> End {
     let is_refused = (0..USES).any(|_| matches!(part.work(), Err(End::Closed(_))));
     assert!(is_refused, "a forked child uses its parent's client");
     End::Asked
@@ -129,14 +143,19 @@ impl Client {
         Ok(Self { aeron: Aeron::connect(context)?, has_conductor, reason })
     }
 
-    fn run(&self, part: &mut impl Part, orders: &Orders) -> End {
+    fn run(&self, part: &mut impl Work, orders: &Orders) -> End {
         if let Err(error) = part.join(&self.aeron) {
             say(&Notice::Refused(describe(error.clone())));
             return error.into();
         }
         say(&Notice::Ready);
         let mut last_work = Instant::now();
+        let mut last_told = last_work;
         loop {
+            if last_told.elapsed() >= TICK {
+                last_told = Instant::now();
+                tell(part);
+            }
             match self.step(part, orders, &mut last_work) {
                 // A millisecond is long enough for others to run, and short enough for the streams.
                 Ok(true) => std::thread::sleep(Duration::from_micros(100)),
@@ -148,15 +167,15 @@ impl Client {
 
     fn step(
         &self,
-        part: &mut impl Part,
+        part: &mut impl Work,
         orders: &Orders,
         last_work: &mut Instant,
     ) -> std::result::Result<bool, End> {
         match orders.next() {
             Some(Order::End) => return Err(End::Asked),
             Some(Order::Fork) if fork() => return Err(end_of_child(part)),
-            Some(order) => part.obey(order),
-            None => {}
+            Some(Order::Checkpoint(number)) => part.set_checkpoint(number),
+            Some(Order::Fork) | None => {}
         }
         let is_busy = part.work()?;
         // An image that cannot be mapped is an error that ends nothing. But its publisher waits for this subscriber

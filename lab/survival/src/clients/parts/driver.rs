@@ -6,10 +6,9 @@ use rusteron_client::{ErrorKind, IdleStrategyKind};
 use rusteron_core::program::Failure;
 use rusteron_media_driver::{DriverContext, Loss, MediaDriver, Result, ThreadingMode};
 
-use super::{Orders, accuse, fork, say};
-use crate::clients::options::PartOptions;
+use super::{PartOptions, accuse, fork};
 use crate::clients::settings;
-use crate::clients::words::{Notice, Order};
+use crate::party::{Notice, Order, Orders, say};
 
 /// The shares of datagrams that are lost.
 const DATA_LOSS: f64 = 0.05;
@@ -24,7 +23,7 @@ pub(super) fn play(options: &PartOptions, orders: &Orders) -> std::result::Resul
             Ok(driver) => break driver,
             Err(error) if options.take_over && error.kind() == ErrorKind::StaleDirectory => {
                 // The supervisor has waited for the end of the other driver.
-                accuse("refused", 1, error);
+                accuse("refused", 1, error.to_string());
                 return Ok(());
             }
             Err(error) => say(&Notice::Refused(format!("{:?} {error}", error.kind()))),

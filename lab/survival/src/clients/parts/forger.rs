@@ -10,14 +10,13 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rusteron_client::{Aeron, Context, ExclusivePublication, Publication, Subscription};
-use rusteron_core::program::Failure;
-
-use super::{Orders, say};
-use crate::clients::options::PartOptions;
-use crate::clients::settings::{self, FORGED_STREAM_IDS, TERM_LENGTH};
-use crate::clients::words::{Notice, Order};
+use rusteron_client::{Aeron, ExclusivePublication, Publication, Subscription};
 use rusteron_test_support::Random;
+
+use super::PartOptions;
+use super::client::connect;
+use crate::clients::settings::{FORGED_STREAM_IDS, TERM_LENGTH};
+use crate::party::{Notice, Order, Orders, say};
 
 const CHANNEL: &str = "aeron:ipc";
 /// How long the forger works.
@@ -31,11 +30,10 @@ const ACTIVE_TERM_COUNT: u64 = METADATA + 24;
 /// Bytes of the metadata that have a meaning.
 const USED_METADATA: usize = 512;
 
-pub(super) fn play(options: &PartOptions, orders: &Orders) -> Result<(), Failure> {
+pub(super) fn play(options: &PartOptions, orders: &Orders) {
     if let Err(error) = forge(options, orders) {
         say(&Notice::Refused(format!("Forger {error}")));
     }
-    Ok(())
 }
 
 /// Forges until its time is over, or a client ends: the driver may be killed meanwhile.
@@ -69,12 +67,6 @@ fn forge(options: &PartOptions, orders: &Orders) -> Result<(), Box<dyn Error>> {
         }
     }
     Ok(())
-}
-
-fn connect(options: &PartOptions) -> Result<Aeron, Box<dyn Error>> {
-    let mut context = Context::new()?;
-    context.set_dir(&options.dir)?.set_driver_timeout(settings::DRIVER_TIMEOUT)?;
-    Ok(Aeron::connect(context)?)
 }
 
 /// Publications and a subscription of one stream, and the publications' log buffers.

@@ -9,13 +9,10 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use rusteron_client::{Aeron, Context};
-use rusteron_core::program::Failure;
-
-use super::{Orders, say};
-use crate::clients::options::PartOptions;
-use crate::clients::settings::{self, HOG_STREAM_ID};
-use crate::clients::words::Notice;
+use super::PartOptions;
+use super::client::connect;
+use crate::clients::settings::HOG_STREAM_ID;
+use crate::party::{Notice, Orders, say};
 
 /// Terms of 1 MiB, then of 64 KiB for what is left.
 const CHANNELS: [&str; 2] = ["aeron:ipc?term-length=1m", "aeron:ipc?term-length=64k"];
@@ -23,18 +20,15 @@ const PAGE_SIZE: usize = 4096;
 /// How long the memory stays full.
 const HOLD: Duration = Duration::from_millis(500);
 
-pub(super) fn play(options: &PartOptions, orders: &Orders) -> Result<(), Failure> {
+pub(super) fn play(options: &PartOptions, orders: &Orders) {
     if let Err(error) = fill(options, orders) {
         say(&Notice::Refused(format!("Hog {error}")));
     }
-    Ok(())
 }
 
 /// Fails if the driver is killed meanwhile.
 fn fill(options: &PartOptions, orders: &Orders) -> Result<(), Box<dyn Error>> {
-    let mut context = Context::new()?;
-    context.set_dir(&options.dir)?.set_driver_timeout(settings::DRIVER_TIMEOUT)?;
-    let aeron = Aeron::connect(context)?;
+    let aeron = connect(options)?;
     let mut publications = Vec::new();
     for channel in CHANNELS {
         loop {

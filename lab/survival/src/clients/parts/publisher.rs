@@ -5,19 +5,15 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, AnyPublication, Counter, OfferError, Publisher as _, Result};
-use rusteron_core::program::Failure;
-
-use super::client::{self, End, Part};
-use super::{Orders, accuse, say};
-use crate::clients::message::Message;
-use crate::clients::options::PartOptions;
-use crate::clients::oracle::TIMEOUT_REPORT_DEADLINE;
-use crate::clients::settings::STREAMS;
-use crate::clients::words::{Notice, Order};
 use rusteron_test_support::Random;
 
-/// How often the supervisor is told how many messages there were.
-const TICK: Duration = Duration::from_millis(200);
+use super::client::{self, End, Work};
+use super::{PartOptions, accuse};
+use crate::clients::oracle::TIMEOUT_REPORT_DEADLINE;
+use crate::clients::settings::{MAX_LENGTH, STREAMS};
+use crate::message::Message;
+use crate::party::{Notice, Orders, say};
+
 /// How often a message is sent at a checkpoint.
 const BEAT: Duration = Duration::from_millis(50);
 /// The type of the publishers' counters.
@@ -25,7 +21,7 @@ const COUNTER_TYPE: i32 = 7_001;
 /// The most messages of a batch.
 const BATCH: usize = 6;
 
-pub(super) fn play(options: &PartOptions, orders: &Orders) -> std::result::Result<(), Failure> {
+pub(super) fn play(options: &PartOptions, orders: &Orders) {
     let mut publisher = Publisher {
         endpoint: options.endpoint.clone(),
         index: options.index,
@@ -37,12 +33,8 @@ pub(super) fn play(options: &PartOptions, orders: &Orders) -> std::result::Resul
         checkpoint: 0,
         last_beat: Instant::now(),
         sent: 0,
-        told: 0,
-        last_told: Instant::now(),
     };
     client::run(&mut publisher, options, orders);
-    publisher.tell();
-    Ok(())
 }
 
 struct Publisher {
@@ -57,11 +49,9 @@ struct Publisher {
     checkpoint: u64,
     last_beat: Instant,
     sent: u64,
-    told: u64,
-    last_told: Instant,
 }
 
-impl Part for Publisher {
+impl Work for Publisher {
     fn join(&mut self, aeron: &Aeron) -> Result<()> {
         for _ in 0..self.number_of_counters {
             let counter = aeron.add_counter(COUNTER_TYPE, &[], "survival")?;
@@ -87,14 +77,10 @@ impl Part for Publisher {
 
     fn work(&mut self) -> std::result::Result<bool, End> {
         let now = Instant::now();
-        if now.duration_since(self.last_told) >= TICK {
-            self.tell();
-        }
         for counter in &mut self.counters {
             counter.check(now);
         }
-        let is_slow = self.checkpoint > 0;
-        if is_slow && now.duration_since(self.last_beat) < BEAT {
+        if self.checkpoint > 0 && now.duration_since(self.last_beat) < BEAT {
             return Ok(false);
         }
         self.last_beat = now;
@@ -108,15 +94,9 @@ impl Part for Publisher {
         Ok(is_busy && self.random.percent(50))
     }
 
-    fn obey(&mut self, order: Order) {
-        match order {
-            Order::Checkpoint(number) => {
-                self.checkpoint = number;
-                self.announce();
-            }
-            Order::Resume => self.checkpoint = 0,
-            Order::Fork | Order::End => {}
-        }
+    fn set_checkpoint(&mut self, checkpoint: u64) {
+        self.checkpoint = checkpoint;
+        self.announce();
     }
 
     fn leave(&mut self, had_timed_out: bool) {
@@ -128,6 +108,10 @@ impl Part for Publisher {
             }
         }
     }
+
+    fn counts(&self) -> (u64, u64) {
+        (self.sent, 0)
+    }
 }
 
 impl Publisher {
@@ -136,14 +120,6 @@ impl Publisher {
         if self.checkpoint > 0 && self.flows.len() == STREAMS.len() {
             let publications = self.flows.iter().map(|flow| flow.publication).collect();
             say(&Notice::Publishing(self.checkpoint, publications));
-        }
-    }
-
-    fn tell(&mut self) {
-        self.last_told = Instant::now();
-        if self.sent != self.told {
-            self.told = self.sent;
-            say(&Notice::Messages(self.sent));
         }
     }
 }
@@ -170,7 +146,7 @@ impl OwnCounter {
         let (value, expected) = (self.counter.get(), self.value);
         if value != expected {
             let id = self.counter.counter_id();
-            accuse("foreign", 1, format_args!("counter {id}: {value}, not {expected}"));
+            accuse("foreign", 1, format!("counter {id}: {value}, not {expected}"));
             self.value = value;
             self.changed = None;
         }
@@ -199,11 +175,10 @@ impl Flow {
     /// Sends some messages, in one of several ways, and returns how many were accepted.
     fn send(&mut self, random: &mut Random, checkpoint: u64) -> std::result::Result<u64, End> {
         let outcome = match random.below(4) {
-            0 => self.offer(checkpoint),
-            1 => self.offer_parts(random, checkpoint),
-            2 => self.claim(random, checkpoint),
-            _ if checkpoint > 0 => self.offer(checkpoint),
-            _ => self.offer_batch(random),
+            0 => self.offer_parts(random, checkpoint),
+            1 => self.claim(random, checkpoint),
+            2 if checkpoint == 0 => self.offer_batch(random),
+            _ => self.publisher.offer(&self.message(0, checkpoint)).map(|_| 1),
         };
         match outcome {
             Ok(count) => {
@@ -211,33 +186,23 @@ impl Flow {
                 Ok(count)
             }
             Err(OfferError::Closed(_)) => Err(End::Closed(None)),
-            Err(
-                OfferError::NotConnected
-                | OfferError::BackPressured
-                | OfferError::AdminAction
-                | OfferError::Unblocked,
-            ) => Ok(0),
+            Err(error) if error.is_retryable() => Ok(0),
             Err(error) => {
-                accuse("refused", 1, format_args!("stream {}: {error}", self.stream_id));
+                accuse("refused", 1, format!("stream {}: {error}", self.stream_id));
                 Err(End::Closed(None))
             }
         }
     }
 
-    fn message(&self, ahead: u64, checkpoint: u64) -> Message {
-        let session_id = self.publisher.session_id();
-        Message {
+    fn message(&self, ahead: u64, checkpoint: u64) -> Vec<u8> {
+        let message = Message {
             stream_id: self.stream_id,
-            session_id,
+            session_id: self.publisher.session_id(),
             publication: self.publication,
             sequence: self.next + ahead,
-            checkpoint,
-        }
-    }
-
-    fn offer(&mut self, checkpoint: u64) -> std::result::Result<u64, OfferError> {
-        let bytes = self.message(0, checkpoint).to_vec();
-        self.publisher.offer(&bytes).map(|_| 1)
+            phase: checkpoint,
+        };
+        message.to_vec(MAX_LENGTH)
     }
 
     fn offer_parts(
@@ -245,10 +210,9 @@ impl Flow {
         random: &mut Random,
         checkpoint: u64,
     ) -> std::result::Result<u64, OfferError> {
-        let bytes = self.message(0, checkpoint).to_vec();
+        let bytes = self.message(0, checkpoint);
         let (first, second) = bytes.split_at(random.below(bytes.len()));
-        let parts = [IoSlice::new(first), IoSlice::new(second)];
-        self.publisher.offer_parts(&parts).map(|_| 1)
+        self.publisher.offer_parts(&[IoSlice::new(first), IoSlice::new(second)]).map(|_| 1)
     }
 
     fn claim(
@@ -256,13 +220,12 @@ impl Flow {
         random: &mut Random,
         checkpoint: u64,
     ) -> std::result::Result<u64, OfferError> {
-        let message = self.message(0, checkpoint);
-        let length = message.length();
-        if length > self.publisher.max_payload_length() {
-            return self.offer(checkpoint);
+        let bytes = self.message(0, checkpoint);
+        if bytes.len() > self.publisher.max_payload_length() {
+            return self.publisher.offer(&bytes).map(|_| 1);
         }
-        let mut claim = self.publisher.try_claim(length)?;
-        message.encode(&mut claim);
+        let mut claim = self.publisher.try_claim(bytes.len())?;
+        claim.copy_from_slice(&bytes);
         if random.percent(5) {
             claim.abort();
             return Ok(0);
@@ -272,7 +235,7 @@ impl Flow {
 
     fn offer_batch(&mut self, random: &mut Random) -> std::result::Result<u64, OfferError> {
         let count = 1 + random.below(BATCH) as u64;
-        let messages: Vec<_> = (0..count).map(|ahead| self.message(ahead, 0).to_vec()).collect();
+        let messages: Vec<_> = (0..count).map(|ahead| self.message(ahead, 0)).collect();
         let batch = self.publisher.offer_batch(&messages);
         match batch.stopped_by {
             Some(error) if batch.accepted == 0 => Err(error),

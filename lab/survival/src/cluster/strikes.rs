@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-
-use super::member_process::Process;
 use rusteron_test_support::Random;
+
+use super::parts::Process;
 
 /// The kinds of faults that can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -29,18 +29,6 @@ pub(crate) enum ClusterFault {
 }
 
 impl ClusterFault {
-    /// All faults.
-    pub(crate) const ALL: [Self; 8] = [
-        Self::KillService,
-        Self::KillModule,
-        Self::KillDriver,
-        Self::KillNode,
-        Self::KillAll,
-        Self::PauseService,
-        Self::PauseModule,
-        Self::PauseDriver,
-    ];
-
     /// How often it comes, compared with the others.
     fn weight(self) -> usize {
         match self {
@@ -50,8 +38,8 @@ impl ClusterFault {
         }
     }
 
-    /// The name in reports.
-    pub(crate) fn name(self) -> &'static str {
+    /// The figure that counts it.
+    pub(super) fn figure(self) -> &'static str {
         match self {
             Self::KillService => "kills of services",
             Self::KillModule => "kills of consensus modules",
@@ -63,11 +51,25 @@ impl ClusterFault {
             Self::PauseDriver => "pauses of drivers",
         }
     }
+
+    /// The process that is killed or paused; `None` for all.
+    pub(super) fn process(self) -> Option<Process> {
+        match self {
+            Self::KillService | Self::PauseService => Some(Process::Service),
+            Self::KillModule | Self::PauseModule => Some(Process::Module),
+            Self::KillDriver | Self::PauseDriver => Some(Process::Driver),
+            Self::KillNode | Self::KillAll => None,
+        }
+    }
+
+    pub(super) fn is_pause(self) -> bool {
+        matches!(self, Self::PauseService | Self::PauseModule | Self::PauseDriver)
+    }
 }
 
 /// A fault that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct Strike {
     pub(super) kind: ClusterFault,
     /// Is for the leader's member; otherwise that of this number.
     pub(super) is_for_leader: bool,
@@ -78,9 +80,9 @@ pub(super) struct Fault {
     pub(super) followed_after: Option<Duration>,
 }
 
-impl Fault {
+impl Strike {
     /// Chooses the next fault of these kinds, which are not empty.
-    pub(super) fn next(faults: &[ClusterFault], members: usize, random: &mut Random) -> Self {
+    pub(super) fn choose(faults: &[ClusterFault], members: usize, random: &mut Random) -> Self {
         let kind = random.weighted(faults, ClusterFault::weight);
         let millis = Duration::from_millis;
         // Shorter than the liveness timeouts of ten seconds, or longer.
@@ -96,23 +98,6 @@ impl Fault {
             followed_after: random.percent(25).then_some(pause),
         }
     }
-
-    /// The process that is killed or paused; `None` for all.
-    pub(super) fn process(&self) -> Option<Process> {
-        match self.kind {
-            ClusterFault::KillService | ClusterFault::PauseService => Some(Process::Service),
-            ClusterFault::KillModule | ClusterFault::PauseModule => Some(Process::Module),
-            ClusterFault::KillDriver | ClusterFault::PauseDriver => Some(Process::Driver),
-            ClusterFault::KillNode | ClusterFault::KillAll => None,
-        }
-    }
-
-    pub(super) fn is_pause(&self) -> bool {
-        matches!(
-            self.kind,
-            ClusterFault::PauseService | ClusterFault::PauseModule | ClusterFault::PauseDriver
-        )
-    }
 }
 
 #[cfg(test)]
@@ -124,13 +109,14 @@ mod tests {
     #[test]
     fn all_faults_come() {
         let mut random = Random::new(1);
-        let injected: Vec<Fault> =
-            (0..500).map(|_| Fault::next(&ClusterFault::ALL, 3, &mut random)).collect();
-        let faults: BTreeSet<_> = injected.iter().map(|fault| fault.kind).collect();
-        assert_eq!(faults, ClusterFault::ALL.into());
-        let members: BTreeSet<_> = injected.iter().map(|fault| fault.member).collect();
+        let mut choose = |faults| Strike::choose(faults, 3, &mut random);
+        let all = ClusterFault::value_variants();
+        let strikes: Vec<Strike> = (0..500).map(|_| choose(all)).collect();
+        let faults: BTreeSet<_> = strikes.iter().map(|strike| strike.kind).collect();
+        assert_eq!(faults, all.iter().copied().collect());
+        let members: BTreeSet<_> = strikes.iter().map(|strike| strike.member).collect();
         assert_eq!(members, [0, 1, 2].into());
-        let one = Fault::next(&[ClusterFault::PauseModule], 3, &mut random);
+        let one = choose(&[ClusterFault::PauseModule]).kind;
         assert!(one.is_pause() && one.process() == Some(Process::Module));
     }
 }
