@@ -4,7 +4,7 @@
 use std::io::{self, BufRead, Write};
 use std::iter;
 use std::process::{self, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -150,18 +150,14 @@ impl Orders {
     }
 
     pub(crate) fn next(&self) -> Option<Order> {
-        match self.0.try_recv() {
-            Ok(order) => Some(order),
-            Err(TryRecvError::Empty) => None,
-            // The supervisor has closed the stream.
-            Err(TryRecvError::Disconnected) => Some(Order::End),
-        }
+        self.wait(Duration::ZERO)
     }
 
     pub(crate) fn wait(&self, timeout: Duration) -> Option<Order> {
         match self.0.recv_timeout(timeout) {
             Ok(order) => Some(order),
             Err(RecvTimeoutError::Timeout) => None,
+            // The supervisor has closed the stream.
             Err(RecvTimeoutError::Disconnected) => Some(Order::End),
         }
     }

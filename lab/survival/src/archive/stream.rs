@@ -52,9 +52,12 @@ pub(super) struct Stream {
 }
 
 /// A recording as it should be.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Recording {
     pub(super) id: i64,
+    /// The stream's.
+    number: usize,
+    term_length: usize,
     /// The positions behind the messages, and the lives in which they were sent.
     sent: Vec<(i64, u64)>,
     /// The highest position that the archive has announced.
@@ -146,7 +149,7 @@ impl Stream {
         };
         let id = counter.recording_id();
         match continued {
-            None => self.recordings.push(Recording { id, ..Recording::default() }),
+            None => self.recordings.push(Recording::new(id, self.number, self.term_length)),
             Some(continued) if continued == id => {}
             Some(continued) => {
                 let text = format!("recording {continued}, but its counter is of {id}");
@@ -164,7 +167,6 @@ impl Stream {
 
     /// Sends messages as long as there is space, and returns how many.
     pub(super) fn send(&mut self, life: u64) -> Result<usize, Finding> {
-        let max_length = self.max_length();
         let (Some(publication), Some(recording)) =
             (&mut self.publication, self.recordings.last_mut())
         else {
@@ -173,7 +175,7 @@ impl Stream {
         for count in 0..BATCH {
             let index = recording.sent.len();
             if self.buffered != Some((index, life)) {
-                self.buffer = message(self.number, recording.id, index, life).to_vec(max_length);
+                self.buffer = recording.message(index, life);
                 self.buffered = Some((index, life));
             }
             match publication.offer(&self.buffer) {
@@ -224,15 +226,14 @@ impl Stream {
         server: &Server,
     ) -> Result<usize, Finding> {
         let last = self.recordings.len().saturating_sub(1);
-        let max_length = self.max_length();
         let mut count = 0;
         for recording in &mut self.recordings[if all { 0 } else { last }..] {
             if all {
                 recording.checked = 0;
             }
-            recording.check_end(self.term_length, archive)?;
+            recording.check_end(archive)?;
             let first = recording.checked;
-            recording.check_messages(self.number, max_length, archive, server)?;
+            recording.check_messages(archive, server)?;
             count += recording.checked - first;
         }
         Ok(count)
@@ -248,19 +249,28 @@ impl Stream {
 
     /// Compares what a replay that follows has brought, and returns how many messages that were.
     pub(super) fn compare_followed(&self, replay: &mut Replay) -> Result<usize, Finding> {
-        match self.recordings.last() {
-            Some(recording) => replay.poll(recording, self.number, self.max_length()),
-            None => Ok(0),
-        }
-    }
-
-    /// The longest message, which is the longest that a publication takes.
-    fn max_length(&self) -> usize {
-        self.term_length / 8
+        self.recordings.last().map_or(Ok(0), |recording| replay.poll(recording))
     }
 }
 
 impl Recording {
+    fn new(id: i64, number: usize, term_length: usize) -> Self {
+        let (sent, stopped) = (Vec::new(), None);
+        Self { id, number, term_length, sent, announced: 0, stopped, end: 0, checked: 0 }
+    }
+
+    /// The message of an index that is sent in a life. The longest is the longest that a publication takes.
+    fn message(&self, index: usize, life: u64) -> Vec<u8> {
+        let message = Message {
+            stream_id: self.number as i32,
+            session_id: 0,
+            publication: self.id as u64,
+            sequence: index as u64,
+            phase: life,
+        };
+        message.to_vec(self.term_length / 8)
+    }
+
     /// The position behind the last message that was sent.
     fn end(&self) -> i64 {
         self.sent.last().map_or(0, |(position, _)| *position)
@@ -284,8 +294,8 @@ impl Recording {
     }
 
     /// Checks the stop position, and forgets messages that were not recorded as a whole.
-    fn check_end(&mut self, term_length: usize, archive: &Archive) -> Result<(), Finding> {
-        let Self { id, announced, stopped, .. } = *self;
+    fn check_end(&mut self, archive: &Archive) -> Result<(), Finding> {
+        let Self { id, announced, stopped, term_length, .. } = *self;
         let Some(end) = descriptor(archive, id)?.stop_position else {
             return Err(Finding::new("missing", format!("recording {id} has no end")));
         };
@@ -320,13 +330,7 @@ impl Recording {
     }
 
     /// Replays the messages that were not checked yet.
-    fn check_messages(
-        &mut self,
-        number: usize,
-        max_length: usize,
-        archive: &Archive,
-        server: &Server,
-    ) -> Result<(), Finding> {
+    fn check_messages(&mut self, archive: &Archive, server: &Server) -> Result<(), Finding> {
         if self.checked == self.sent.len() {
             return Ok(());
         }
@@ -334,7 +338,7 @@ impl Recording {
         let mut replay = self.replay(archive, self.checked, params)?;
         let (mut was_connected, deadline) = (false, Instant::now() + DEADLINE);
         while self.checked < self.sent.len() {
-            let count = replay.poll(self, number, max_length)?;
+            let count = replay.poll(self)?;
             self.checked = replay.index;
             if count > 0 {
                 continue;
@@ -358,19 +362,13 @@ impl Recording {
         Ok(())
     }
 
-    fn compare(
-        &self,
-        index: usize,
-        number: usize,
-        max_length: usize,
-        found: &[u8],
-    ) -> Result<(), Finding> {
+    fn compare(&self, index: usize, found: &[u8]) -> Result<(), Finding> {
         let id = self.id;
         let Some(&(_, life)) = self.sent.get(index) else {
             let text = format!("recording {id} has a message {index}, which was not sent");
             return Err(Finding::new("corrupted", text));
         };
-        let expected = message(number, id, index, life).to_vec(max_length);
+        let expected = self.message(index, life);
         if found == expected {
             return Ok(());
         }
@@ -393,17 +391,12 @@ pub(super) struct Replay {
 
 impl Replay {
     /// Compares what has arrived, and returns how many messages that were.
-    fn poll(
-        &mut self,
-        recording: &Recording,
-        number: usize,
-        max_length: usize,
-    ) -> Result<usize, Finding> {
+    fn poll(&mut self, recording: &Recording) -> Result<usize, Finding> {
         let (first, mut outcome) = (self.index, Ok(()));
         let polled = self.subscription.poll(
             |message, _| {
                 if outcome.is_ok() {
-                    outcome = recording.compare(self.index, number, max_length, message);
+                    outcome = recording.compare(self.index, message);
                     self.index += 1;
                 }
             },
@@ -411,17 +404,6 @@ impl Replay {
         );
         polled.map_err(|error| Finding::new("refused", format!("a replay: {error}")))?;
         outcome.map(|()| self.index - first)
-    }
-}
-
-/// The message of a stream's recording that was sent in a life.
-fn message(number: usize, recording: i64, index: usize, life: u64) -> Message {
-    Message {
-        stream_id: number as i32,
-        session_id: 0,
-        publication: recording as u64,
-        sequence: index as u64,
-        phase: life,
     }
 }
 

@@ -380,8 +380,9 @@ impl ClusterCampaign {
                     report.violation("crashed", 1, &format!("member {id}, {text}"));
                 }
                 // Without numbers, so that ends of one kind are counted together.
-                let kind = text.chars().filter(|c| !c.is_ascii_digit()).collect();
-                report.end(kind, &end.last_words);
+                let words: String =
+                    end.last_words.chars().filter(|c| !c.is_ascii_digit()).collect();
+                report.end(format!("{:?}: {}, {words}", end.process, end.status), &end.last_words);
             }
             let lingering = if is_late { node.lingering() } else { Vec::new() };
             for process in lingering {

@@ -1,6 +1,6 @@
 //! The loop that publishers and subscribers have in common: a client that is made anew whenever it has ended.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, CloseCause, Context, Error, Result};
@@ -71,7 +71,7 @@ pub(super) fn run(part: &mut impl Work, options: &PartOptions, orders: &Orders) 
                 let mut error = None;
                 if let End::Closed(known) = end {
                     client.await_reason();
-                    error = client.reason.get().or(known);
+                    error = client.reason.get().cloned().or(known);
                 }
                 part.leave(client.had_timed_out() && !is_over);
                 tell(part);
@@ -103,7 +103,8 @@ fn describe(error: Error) -> String {
 struct Client {
     aeron: Aeron,
     has_conductor: bool,
-    reason: Reason,
+    /// The first error that the client's error handler was given.
+    reason: Arc<OnceLock<Error>>,
 }
 
 /// Uses all resources in a child that was forked with them, which must refuse that. Then ends as a part that was asked
@@ -114,32 +115,18 @@ fn end_of_child(part: &mut impl Work) -> End {
     End::Asked
 }
 
-/// The last error that the client's error handler was given.
-#[derive(Clone, Default)]
-struct Reason(Arc<Mutex<Option<Error>>>);
-
-impl Reason {
-    fn get(&self) -> Option<Error> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn set(&self, error: Error) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-    }
-}
-
 impl Client {
     fn connect(options: &PartOptions, has_conductor: bool) -> Result<Self> {
-        let reason = Reason::default();
+        let reason = Arc::new(OnceLock::new());
         let mut context = Context::new()?;
-        let handler = reason.clone();
+        let handler = Arc::clone(&reason);
         context
             .set_dir(&options.dir)?
             .set_driver_timeout(settings::DRIVER_TIMEOUT)?
             .set_keepalive_interval(settings::KEEPALIVE)?
             .set_resource_linger_duration(settings::LINGER)?
             .set_use_conductor_agent_invoker(!has_conductor)?
-            .set_error_handler(move |error| handler.set(error.clone()))?;
+            .set_error_handler(move |error| _ = handler.set(error.clone()))?;
         Ok(Self { aeron: Aeron::connect(context)?, has_conductor, reason })
     }
 
@@ -181,7 +168,7 @@ impl Client {
         // An image that cannot be mapped is an error that ends nothing. But its publisher waits for this subscriber
         // for ever: a client that has reported an error is replaced.
         if let Some(error) = self.reason.get() {
-            return Err(error.into());
+            return Err(error.clone().into());
         }
         if self.has_conductor {
             if self.aeron.is_closed() {

@@ -7,10 +7,9 @@ use std::error::Error;
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rusteron_client::{Aeron, ExclusivePublication, Publication, Subscription};
+use rusteron_client::Publisher;
 use rusteron_test_support::Random;
 
 use super::PartOptions;
@@ -47,13 +46,23 @@ fn forge(options: &PartOptions, orders: &Orders) -> Result<(), Box<dyn Error>> {
         if Instant::now() >= end || orders.next() == Some(Order::End) {
             break;
         }
-        let mut target = Target::add(&clients[0], stream_id)?;
-        let logs = target.open_logs(&options.dir)?;
+        let mut subscription = clients[0].add_subscription(CHANNEL, stream_id)?;
+        let mut exclusive = clients[0].add_exclusive_publication(CHANNEL, stream_id)?;
+        let mut shared = clients[0].add_publication(CHANNEL, stream_id)?;
+        let open = |id: i64| {
+            let file = options.dir.join(format!("publications/{id}.logbuffer"));
+            File::options().read(true).write(true).open(file)
+        };
+        let logs =
+            [open(exclusive.original_registration_id())?, open(shared.original_registration_id())?];
         let turn = Instant::now() + TURN;
         while Instant::now() < turn {
             let forged = Forged::choose(&logs, &mut random)?;
-            target.publish(&mut random);
-            target.poll();
+            for _ in 0..4 {
+                publish(&mut exclusive, &mut random);
+                publish(&mut shared, &mut random);
+                subscription.poll(|_, _| {}, 100).ok();
+            }
             if random.percent(1) {
                 // Refused, or a publication like the others.
                 if let Ok(shared) = clients[1].add_publication(CHANNEL, stream_id) {
@@ -69,53 +78,15 @@ fn forge(options: &PartOptions, orders: &Orders) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Publications and a subscription of one stream, and the publications' log buffers.
-struct Target {
-    exclusive: ExclusivePublication,
-    shared: Publication,
-    subscription: Subscription,
-}
-
-impl Target {
-    fn add(aeron: &Aeron, stream_id: i32) -> Result<Self, Box<dyn Error>> {
-        let subscription = aeron.add_subscription(CHANNEL, stream_id)?;
-        let exclusive = aeron.add_exclusive_publication(CHANNEL, stream_id)?;
-        let shared = aeron.add_publication(CHANNEL, stream_id)?;
-        Ok(Self { exclusive, shared, subscription })
-    }
-
-    fn open_logs(&self, dir: &Path) -> io::Result<[File; 2]> {
-        let open = |id: i64| {
-            let file = dir.join(format!("publications/{id}.logbuffer"));
-            File::options().read(true).write(true).open(file)
-        };
-        let (exclusive, shared) = (&self.exclusive, &self.shared);
-        Ok([open(exclusive.original_registration_id())?, open(shared.original_registration_id())?])
-    }
-
-    /// Tries all ways of publishing. Every outcome is right, as long as there is one.
-    fn publish(&mut self, random: &mut Random) {
-        // The last one does not fit into a fragment.
-        let message = vec![7; [0, 40, 1_000, 3_000][random.below(4)]];
-        let parts = [IoSlice::new(&message), IoSlice::new(&message)];
-        let batch = [&message[..], b"a batch"];
-        for _ in 0..4 {
-            self.exclusive.offer(&message).ok();
-            self.exclusive.offer_parts(&parts).ok();
-            let _ = self.exclusive.offer_batch(&batch);
-            self.exclusive.try_claim(40).map(|claim| claim.commit()).ok();
-            self.shared.offer(&message).ok();
-            self.shared.offer_parts(&parts).ok();
-            let _ = self.shared.offer_batch(&batch);
-            self.shared.try_claim(40).map(|claim| claim.commit()).ok();
-        }
-    }
-
-    fn poll(&mut self) {
-        for _ in 0..4 {
-            self.subscription.poll(|_, _| {}, 100).ok();
-        }
-    }
+/// Tries all ways of publishing. Every outcome is right, as long as there is one.
+fn publish(publisher: &mut impl Publisher, random: &mut Random) {
+    // The last one does not fit into a fragment.
+    let message = vec![7; [0, 40, 1_000, 3_000][random.below(4)]];
+    let parts = [IoSlice::new(&message), IoSlice::new(&message)];
+    publisher.offer(&message).ok();
+    publisher.offer_parts(&parts).ok();
+    let _ = publisher.offer_batch(&[&message[..], b"a batch"]);
+    publisher.try_claim(40).map(|claim| claim.commit()).ok();
 }
 
 /// A lie in a log buffer, and the truth.

@@ -163,6 +163,9 @@ fn odd_position(random: &mut Random) -> i64 {
     }
 }
 
+/// How many messages were accepted.
+type Offered = std::result::Result<u64, OfferError>;
+
 /// A publication and its sequence of messages.
 struct Flow {
     stream_id: i32,
@@ -205,21 +208,13 @@ impl Flow {
         message.to_vec(MAX_LENGTH)
     }
 
-    fn offer_parts(
-        &mut self,
-        random: &mut Random,
-        checkpoint: u64,
-    ) -> std::result::Result<u64, OfferError> {
+    fn offer_parts(&mut self, random: &mut Random, checkpoint: u64) -> Offered {
         let bytes = self.message(0, checkpoint);
         let (first, second) = bytes.split_at(random.below(bytes.len()));
         self.publisher.offer_parts(&[IoSlice::new(first), IoSlice::new(second)]).map(|_| 1)
     }
 
-    fn claim(
-        &mut self,
-        random: &mut Random,
-        checkpoint: u64,
-    ) -> std::result::Result<u64, OfferError> {
+    fn claim(&mut self, random: &mut Random, checkpoint: u64) -> Offered {
         let bytes = self.message(0, checkpoint);
         if bytes.len() > self.publisher.max_payload_length() {
             return self.publisher.offer(&bytes).map(|_| 1);
@@ -233,7 +228,7 @@ impl Flow {
         claim.commit().map(|_| 1)
     }
 
-    fn offer_batch(&mut self, random: &mut Random) -> std::result::Result<u64, OfferError> {
+    fn offer_batch(&mut self, random: &mut Random) -> Offered {
         let count = 1 + random.below(BATCH) as u64;
         let messages: Vec<_> = (0..count).map(|ahead| self.message(ahead, 0)).collect();
         let batch = self.publisher.offer_batch(&messages);
