@@ -8,18 +8,17 @@
 #![no_main]
 
 use std::cell::RefCell;
-use std::fs::File;
 use std::hint::black_box;
 use std::io::IoSlice;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use libfuzzer_sys::fuzz_target;
 use rusteron_client::{
     Aeron, Context, Counter, ExclusivePublication, Publication, Publisher, Subscription,
 };
-use rusteron_fuzz::input::{Input, patch};
+use rusteron_fuzz::input::Input;
+use rusteron_fuzz::log_buffer::{Shared, TERM_LENGTH};
 use rusteron_fuzz::polls;
 use rusteron_fuzz::stage::Stage;
 
@@ -29,50 +28,9 @@ const MAX_STEPS: usize = 64;
 const MAX_CONNECTS: u32 = 2;
 /// How long a connecting client waits for a `cnc.dat` that is in order.
 const SHORT_DRIVER_TIMEOUT: Duration = Duration::from_millis(20);
-const TERM_LENGTH: u64 = 64 << 10;
-const METADATA: u64 = 3 * TERM_LENGTH;
-const LOG_LENGTH: u64 = METADATA + 4096;
 
 /// A channel whose term ids do not depend on chance.
 const CHANNEL: &str = "aeron:ipc?term-length=64k|init-term-id=100|term-id=100|term-offset=0";
-
-/// Offsets of fields in a log's metadata, as in the target `log_buffers`.
-const LOG_FIELDS: [u64; 16] =
-    [0, 4, 8, 12, 16, 20, 24, 128, 136, 140, 256, 264, 268, 272, 276, 280];
-
-/// A file of the driver, and what its changed bytes were before, the last change last.
-struct Shared {
-    file: File,
-    before: Vec<(u64, Vec<u8>)>,
-}
-
-impl Shared {
-    fn open(path: &Path) -> Option<Self> {
-        let file = File::options().read(true).write(true).open(path).ok()?;
-        Some(Self { file, before: Vec::new() })
-    }
-
-    fn number(&self, offset: u64) -> i32 {
-        let mut bytes = [0; 4];
-        self.file.read_exact_at(&mut bytes, offset).expect("a file of the driver");
-        i32::from_le_bytes(bytes)
-    }
-
-    fn change(&mut self, input: &mut Input<'_>, offset: u64, end: u64) {
-        let patch = patch(input, offset, |offset| self.number(offset));
-        let length = patch.bytes.len().min((end - offset) as usize);
-        let mut before = vec![0; length];
-        self.file.read_exact_at(&mut before, offset).expect("a file of the driver");
-        self.before.push((offset, before));
-        self.file.write_all_at(&patch.bytes[..length], offset).expect("a file of the driver");
-    }
-
-    fn restore(&mut self) {
-        for (offset, bytes) in self.before.drain(..).rev() {
-            self.file.write_all_at(&bytes, offset).expect("a file of the driver");
-        }
-    }
-}
 
 struct Client {
     aeron: Aeron,
@@ -171,8 +129,7 @@ impl Machine {
     }
 
     fn log(&self, id: i64) -> Option<Shared> {
-        let name = format!("publications/{id}.logbuffer");
-        Shared::open(&self.stage.driver.aeron_dir().join(name))
+        Shared::log(self.stage.driver.aeron_dir(), id)
     }
 
     fn run(&mut self, input: &mut Input<'_>) {
@@ -219,7 +176,7 @@ impl Machine {
 
     fn step(&mut self, client: &mut Client, input: &mut Input<'_>) {
         match input.byte() % 12 {
-            0 => change_log(&mut client.logs[usize::from(input.byte() % 2)], input),
+            0 => client.logs[usize::from(input.byte() % 2)].change_log(input),
             1 | 2 => self.change_cnc(input),
             3 => polls::poll(&mut client.subscription, input),
             4 => publish_exclusive(&mut client.exclusive, input),
@@ -260,7 +217,7 @@ impl Machine {
                     self.let_driver_work(client);
                     let mut own = if $is_own { self.log(adding.registration_id()) } else { None };
                     for _ in 0..changes {
-                        change_log(own.as_mut().unwrap_or(&mut client.logs[1]), input);
+                        own.as_mut().unwrap_or(&mut client.logs[1]).change_log(input);
                     }
                     for _ in 0..4 {
                         let _ = aeron.do_work();
@@ -365,18 +322,6 @@ impl Machine {
             _ => add!(aeron.async_next_session_id(stream_id)),
         }
     }
-}
-
-/// Changes a header of a frame, or a field of the metadata.
-fn change_log(log: &mut Shared, input: &mut Input<'_>) {
-    let offset = match input.byte() % 4 {
-        3 => METADATA + input.choose(&LOG_FIELDS),
-        term => {
-            let frame = u64::from(input.half()) * 32 % TERM_LENGTH;
-            u64::from(term) * TERM_LENGTH + frame + input.choose(&[0, 4, 5, 6, 8, 12, 16, 20, 24])
-        }
-    };
-    log.change(input, offset, LOG_LENGTH);
 }
 
 /// Publishes in one of the five ways of both kinds. The cause of a refused message is of no interest here.

@@ -14,13 +14,13 @@ mod tools {
 }
 
 use std::cell::RefCell;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::hint::black_box;
-use std::os::unix::fs::FileExt;
 
 use libfuzzer_sys::fuzz_target;
 use rusteron_client::{Aeron, Context, ExclusivePublication, Subscription};
-use rusteron_fuzz::input::{Input, patch};
+use rusteron_fuzz::input::Input;
+use rusteron_fuzz::log_buffer::{Shared, TERM_LENGTH};
 use rusteron_fuzz::polls;
 use rusteron_fuzz::stage::Stage;
 
@@ -31,13 +31,6 @@ use tools::log_file::{self, LogFile};
 
 const INPUTS_PER_DRIVER: u32 = 256;
 const MAX_STEPS: usize = 64;
-const TERM_LENGTH: u64 = 64 << 10;
-const METADATA: u64 = 3 * TERM_LENGTH;
-
-/// Offsets of fields in the metadata, see `aeron_logbuffer_metadata_t`: tails, active term count, end of stream,
-/// connected, transports, correlation id, initial term id, header length, MTU, term length, page size, default header,
-/// revoked.
-const FIELDS: [u64; 16] = [0, 4, 8, 12, 16, 20, 24, 128, 136, 140, 256, 264, 268, 272, 276, 280];
 
 struct Machine {
     stage: Stage,
@@ -71,14 +64,13 @@ impl Machine {
         let channel = format!("aeron:ipc?term-length=64k{position}");
         let adding = self.stage.aeron.async_add_exclusive_publication(&*channel, stream_id);
         let mut publication = self.stage.added(adding).expect("a publication");
-        let path = self.stage.driver.aeron_dir().join("publications");
-        let path = path.join(format!("{}.logbuffer", publication.original_registration_id()));
-        let file = OpenOptions::new().read(true).write(true).open(path).expect("a log buffer");
+        let id = publication.original_registration_id();
+        let mut log = Shared::log(self.stage.driver.aeron_dir(), id).expect("a log buffer");
 
         // The reader may map a valid log buffer, or an invalid one.
         let changes_before = input.byte() % 4;
         for _ in 0..changes_before {
-            change(&file, input);
+            log.change_log(input);
         }
         let mut adding =
             self.reader.async_add_subscription("aeron:ipc", stream_id).expect("a command");
@@ -105,23 +97,23 @@ impl Machine {
             if input.is_empty() {
                 break;
             }
-            step(&file, &mut publication, &mut subscription, input);
+            step(&mut log, &mut publication, &mut subscription, input);
         }
         polls::drain(&mut subscription);
-        read_file(&file);
+        read_file(&log.file);
         drop(subscription);
         let _ = self.reader.do_work();
     }
 }
 
 fn step(
-    file: &File,
+    log: &mut Shared,
     publication: &mut ExclusivePublication,
     subscription: &mut Subscription,
     input: &mut Input<'_>,
 ) {
     match input.byte() % 4 {
-        0 | 1 => change(file, input),
+        0 | 1 => log.change_log(input),
         2 => polls::poll(subscription, input),
         _ => {
             // The cause of a refused message is of no interest here.
@@ -129,28 +121,6 @@ fn step(
             let _ = publication.offer(&vec![b'o'; length]);
         }
     }
-}
-
-/// Changes a header of a frame, or a field of the metadata.
-fn change(file: &File, input: &mut Input<'_>) {
-    let place = input.byte();
-    let offset = match place % 4 {
-        3 => METADATA + input.choose(&FIELDS),
-        term => {
-            let frame = u64::from(input.half()) * 32 % TERM_LENGTH;
-            let field = input.choose(&[0, 4, 5, 6, 8, 12, 16, 20, 24]);
-            u64::from(term) * TERM_LENGTH + frame + field
-        }
-    };
-    let found = |offset| {
-        let mut bytes = [0; 4];
-        file.read_exact_at(&mut bytes, offset).expect("a log buffer");
-        i32::from_le_bytes(bytes)
-    };
-    let patch = patch(input, offset, found);
-    let end = METADATA + 4096;
-    let length = patch.bytes.len().min((end - offset) as usize);
-    file.write_all_at(&patch.bytes[..length], offset).expect("a log buffer");
 }
 
 /// Reads everything that is in a log buffer, as `rusteron log` does.

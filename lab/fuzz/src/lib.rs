@@ -30,6 +30,7 @@ pub mod cnc;
 pub mod frames;
 pub mod guard;
 pub mod input;
+pub mod log_buffer;
 pub mod loopback;
 pub mod polls;
 pub mod stage;

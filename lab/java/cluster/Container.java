@@ -2,7 +2,7 @@ import io.aeron.cluster.service.ClusteredService;
 import io.aeron.cluster.service.ClusteredServiceContainer;
 import org.agrona.concurrent.ShutdownSignalBarrier;
 
-import java.io.IOException;
+import java.util.concurrent.atomic.AtomicReference;
 
 /**
  * A service in a process of its own, beside a member that {@code Node none} starts.
@@ -21,7 +21,7 @@ public final class Container
             System.err.println("usage: Container SERVICE");
             System.exit(2);
         }
-        endWithStandardInput();
+        Node.toggleByStandardInput(new AtomicReference<>());
         final ClusteredService service =
             (ClusteredService)Class.forName(args[0]).getDeclaredConstructor().newInstance();
         try (ShutdownSignalBarrier barrier = new ShutdownSignalBarrier();
@@ -33,28 +33,5 @@ public final class Container
         {
             barrier.await();
         }
-    }
-
-    private static void endWithStandardInput()
-    {
-        final Thread thread = new Thread(
-            () ->
-            {
-                try
-                {
-                    while (System.in.read() >= 0)
-                    {
-                        continue;
-                    }
-                }
-                catch (final IOException ignore)
-                {
-                    // A failed read counts as the end.
-                }
-                Runtime.getRuntime().halt(0);
-            },
-            "standard-input");
-        thread.setDaemon(true);
-        thread.start();
     }
 }

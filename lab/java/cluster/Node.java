@@ -135,7 +135,7 @@ public final class Node
         };
     }
 
-    private static void toggleByStandardInput(final AtomicReference<AtomicCounter> toggle)
+    static void toggleByStandardInput(final AtomicReference<AtomicCounter> toggle)
     {
         final Thread thread = new Thread(
             () ->
