@@ -10,8 +10,6 @@ mod header;
 mod migration;
 pub(crate) mod recovery;
 
-#[cfg(all(test, unix))]
-mod exchange;
 #[cfg(test)]
 mod model;
 #[cfg(test)]

@@ -254,40 +254,6 @@ fn checksum_of_the_active_entry_is_right() {
 }
 
 #[test]
-fn hostile_bytes_are_refused_or_served() {
-    let mut random = Random::new(31);
-    let good = content(&three_recordings());
-    for _ in 0..3000 {
-        let mut bytes = good.clone();
-        bytes.truncate(if random.percent(20) { random.below(700) } else { 4096 });
-        for _ in 0..random.below(8) {
-            let value = [0, 1, 0x7f, 0x80, 0xff, random.next() as u8][random.below(6)];
-            let offset = random.below(bytes.len().min(640));
-            if let Some(byte) = bytes.get_mut(offset) {
-                *byte = value;
-            }
-        }
-        let storage = with_content(&bytes);
-        let Ok(mut catalog) = open(&storage, &settings()) else { continue };
-        let known: Vec<_> = catalog.descriptors_from(i64::MIN.into()).copied().collect();
-        for descriptor in &known {
-            let id = descriptor.recording_id;
-            assert!(catalog.descriptor_bytes(id).is_some());
-            catalog.channel_contains(id, b"ipc");
-            catalog.set_extended(id, 1.into(), 2.into(), 3).expect("an edit");
-            catalog.set_stopped(id, descriptor.start_position, 4).expect("an edit");
-            catalog.update_channel(id, "aeron:ipc", "aeron:ipc").expect("an edit");
-        }
-        catalog.find_last(0.into(), 5, sample::STREAM_ID, b"a");
-        if let Ok(id) = catalog.add(NEW, 9) {
-            let catalog = open(&storage, &settings()).expect("the catalog again");
-            assert_eq!(catalog.descriptors_from(i64::MIN.into()).count(), known.len() + 1);
-            assert_eq!(catalog.get(id).map(|added| added.start_timestamp), Some(9));
-        }
-    }
-}
-
-#[test]
 fn updated_channel_moves_later_entries() {
     let storage = three_recordings();
     let mut catalog = open(&storage, &settings()).expect("a catalog");

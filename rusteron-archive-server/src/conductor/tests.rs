@@ -1,7 +1,7 @@
 //! The conductor, driven by a fake outside. Messages and orders are compared as lines of text.
 
 #[cfg(test)]
-mod bad_days;
+mod faults;
 #[cfg_attr(fuzzing, allow(dead_code, reason = "most of it is for tests"))]
 mod harness;
 pub(crate) mod hostile;

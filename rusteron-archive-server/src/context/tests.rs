@@ -147,49 +147,21 @@ fn faulty_variables_are_named() {
 #[test]
 fn setters_refuse_what_variables_refuse() {
     type Set = fn(&mut ArchiveServerContext) -> Result<&mut ArchiveServerContext>;
+    // One of each type.
     let cases: &[(Set, &str)] = &[
         (|x| x.set_archive_dir(""), "archive_dir=: must be a path"),
         (|x| x.set_mark_file_dir("a\0"), "mark_file_dir=a\\0: must be a path"),
         (|x| x.set_aeron_dir(""), "aeron_dir=: must be a path"),
         (|x| x.set_segment_file_length(0), "segment_file_length=0: must be a power of two"),
-        (|x| x.set_file_io_max_length(1 << 31), "file_io_max_length=2147483648: must be"),
         (|x| x.set_file_sync_level(3), "file_sync_level=3: must be an integer from 0 to 2"),
-        (|x| x.set_catalog_file_sync_level(3), "catalog_file_sync_level=3: must be"),
-        (
-            |x| x.set_catalog_capacity(1 << 31),
-            "catalog_capacity=2147483648: must be a size from 32",
-        ),
         (|x| x.set_low_storage_space_threshold(u64::MAX), "low_storage_space_threshold=18446744"),
-        (|x| x.set_error_buffer_length(0), "error_buffer_length=0: must be a size from 1m"),
         (|x| x.set_control_channel("aeron:ipc"), "control_channel=aeron:ipc: must begin with"),
-        (|x| x.set_local_control_channel("ipc"), "local_control_channel=ipc: must begin with"),
-        (|x| x.set_recording_events_channel("x"), "recording_events_channel=x: must begin with"),
-        (|x| x.set_replication_channel("x"), "replication_channel=x: must begin with aeron:"),
-        (|x| x.set_control_response_channel("x"), "control_response_channel=x: must begin"),
-        (|x| x.set_control_term_buffer_length(1), "control_term_buffer_length=1: must be"),
         (|x| x.set_control_mtu_length(100), "control_mtu_length=100: must be a multiple of 32"),
         (|x| x.set_connect_timeout(Duration::ZERO), "connect_timeout=0ns: must be a duration"),
-        (
-            |x| x.set_connect_timeout(Duration::MAX),
-            "connect_timeout=18446744073709551615999999999ns",
-        ),
-        (
-            |x| x.set_session_liveness_check_interval(Duration::ZERO),
-            "session_liveness_check_interval=0ns: must be",
-        ),
-        (|x| x.set_message_timeout(Duration::ZERO), "message_timeout=0ns: must be"),
         (|x| x.set_replay_linger_timeout(Duration::MAX), "replay_linger_timeout="),
-        (|x| x.set_conductor_cycle_threshold(Duration::MAX), "conductor_cycle_threshold="),
-        (|x| x.set_recorder_cycle_threshold(Duration::MAX), "recorder_cycle_threshold="),
-        (|x| x.set_replayer_cycle_threshold(Duration::MAX), "replayer_cycle_threshold="),
-        (|x| x.set_max_concurrent_recordings(u32::MAX), "max_concurrent_recordings=4294967295"),
         (|x| x.set_max_concurrent_replays(u32::MAX), "max_concurrent_replays=4294967295"),
-        (|x| x.set_message_retry_attempts(-1), "message_retry_attempts=-1: must be"),
-        (|x| x.set_conductor_cpu_affinity(-2), "conductor_cpu_affinity=-2: must be"),
-        (|x| x.set_recorder_cpu_affinity(1024), "recorder_cpu_affinity=1024: must be"),
         (|x| x.set_replayer_cpu_affinity(1024), "replayer_cpu_affinity=1024: must be"),
         (|x| x.set_authenticator_supplier("Mine"), "authenticator_supplier=Mine: must be io.aeron"),
-        (|x| x.set_authorisation_service_supplier(""), "authorisation_service_supplier=: must be"),
     ];
     for (set, expected) in cases {
         let mut context = ArchiveServerContext::new();

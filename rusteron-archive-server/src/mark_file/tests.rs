@@ -8,7 +8,6 @@ use std::time::{Duration, SystemTime};
 
 use rusteron_core::cnc::error_log;
 use rusteron_core::mark_file::{LIVENESS_TIMEOUT, PID_OFFSET, START_OFFSET};
-use rusteron_test_support::Random;
 use rusteron_test_support::sbe_schema::{aeron_schema, compare_mark_file};
 #[cfg(unix)]
 use rusteron_test_support::{DEADLINE, ForkedChild, await_that};
@@ -16,8 +15,6 @@ use tempfile::TempDir;
 
 use super::*;
 
-#[cfg(unix)]
-mod java;
 mod slots;
 
 const SCHEMA: &str = "aeron-archive/src/main/resources/archive/aeron-archive-mark-codecs.xml";
@@ -365,30 +362,6 @@ fn other_files_are_refused() {
     fs::create_dir(path(&dir)).expect("a directory");
     let error = activate(&dir).expect_err("refused");
     assert_eq!(error.kind(), ServerErrorKind::Io(io::ErrorKind::InvalidInput), "{error}");
-}
-
-#[test]
-fn hostile_headers_do_not_panic() {
-    let dir = tempfile::tempdir().expect("a directory");
-    drop(activate(&dir).expect("a mark file"));
-    let original = fs::read(path(&dir)).expect("a file");
-    let mut random = Random::new(100);
-    let mut decoded = 0;
-    for _ in 0..5_000 {
-        let mut bytes = original[..400].to_vec();
-        for _ in 0..random.below(4) {
-            let offset = random.below(bytes.len());
-            bytes[offset] = random.next() as u8;
-        }
-        bytes.truncate(400 - random.below(400) * random.below(2));
-        let header = Header::decode(&bytes);
-        if let Ok(header) = &header {
-            decoded += 1;
-            assert_eq!(Header::decode(&header.encode().expect("short texts")).as_ref(), Ok(header));
-        }
-        let _ = Header::decode_headerless(&bytes);
-    }
-    assert!(decoded > 100, "{decoded}");
 }
 
 #[test]

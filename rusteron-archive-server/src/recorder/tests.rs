@@ -16,7 +16,6 @@ use crate::recorder::BlockWriter;
 use crate::recorder::recording::{BlockSource, Recording};
 use crate::recorder::sample::{MTU, Stream, StreamSource};
 use crate::segment::checksum::Checksum;
-use crate::segment::scan::{self, Evidence, Tail};
 use crate::segment::{Geometry, frame, sample};
 use crate::storage::faulty::{Change, FaultyStorage};
 use crate::storage::{Storage, SyncLevel};
@@ -236,73 +235,25 @@ fn position_waits_for_the_sync() {
     }
 }
 
-/// Announces no byte after a failure. What was announced is there, and an extension goes on from
-/// there, whatever the failure left behind.
-#[test]
-fn extension_follows_any_failure() {
-    let mut random = Random::new(5);
-    for segment_length in [TERM, 2 * TERM] {
-        let geometry = Geometry { start_position: 96, segment_length, ..sample::GEOMETRY };
-        let stream = random_stream(&mut random, geometry, 3 * TERM as usize);
-        let mut failures = 0;
-        loop {
-            let storage = FaultyStorage::default();
-            storage.fail_after(failures, ErrorKind::PermissionDenied);
-            let start = stream.start_recording();
-            let mut recording = Recording::new(&start, FILE_IO_MAX);
-            let mut writer = writer(&storage, SyncLevel::Data);
-            let mut source = StreamSource::new(stream.clone());
-            record(&mut recording, &mut source, &mut writer);
-            let position = recording.position();
-            assert_eq!(start.progress.position.load(Ordering::Relaxed), position);
-            let Some(failure) = recording.failure() else {
-                assert_eq!(position, stream.end());
-                break;
-            };
-            assert_eq!(failure.code, ErrorCode::Generic);
-            assert!(failure.text.contains("permission denied"), "{}", failure.text);
-            assert!(position < stream.end());
-            assert_eq!(recording.do_work(Some(&mut source), &mut writer), 0);
-
-            // Other frames follow, so that what is left of the old ones would show.
-            let length = 1 + random.below(2 * TERM as usize);
-            let extension = Stream::random(&mut random, geometry, position, length);
-            record_all(&storage, &extension);
-            let mut whole = stream.clone();
-            whole.bytes.truncate((position - stream.position) as usize);
-            whole.bytes.extend(&extension.bytes);
-            assert_recorded(&storage, &whole);
-            failures += 1;
-        }
-        assert!(failures > 10);
-    }
-}
-
 #[test]
 fn full_disk_has_its_own_code() {
     let stream = random_stream(&mut Random::new(6), sample::GEOMETRY, TERM as usize);
-    let storage = FaultyStorage::default();
-    storage.limit_space(Some(10_000));
-    let mut recording = Recording::new(&stream.start_recording(), 4096);
-    let mut source = StreamSource::new(stream.clone());
-    record(&mut recording, &mut source, &mut writer(&storage, SyncLevel::None));
-    assert_eq!(recording.failure().unwrap().code, ErrorCode::StorageSpace);
-    assert!((4096..10_000).contains(&recording.position()), "{}", recording.position());
+    for has_quota in [false, true] {
+        let storage = FaultyStorage::default();
+        match has_quota {
+            true => storage.fail_after(3, ErrorKind::QuotaExceeded),
+            false => storage.limit_space(Some(10_000)),
+        }
+        let mut recording = Recording::new(&stream.start_recording(), 4096);
+        let mut source = StreamSource::new(stream.clone());
+        record(&mut recording, &mut source, &mut writer(&storage, SyncLevel::None));
+        assert_eq!(recording.failure().unwrap().code, ErrorCode::StorageSpace);
+        assert!((4096..10_000).contains(&recording.position()), "{}", recording.position());
 
-    storage.limit_space(None);
-    record_all(&storage, &stream.from(recording.position()));
-    assert_recorded(&storage, &stream);
-}
-
-#[test]
-fn quota_counts_as_full_disk() {
-    let stream = random_stream(&mut Random::new(7), sample::GEOMETRY, 1000);
-    let storage = FaultyStorage::default();
-    storage.fail_after(1, ErrorKind::QuotaExceeded);
-    let mut recording = Recording::new(&stream.start_recording(), FILE_IO_MAX);
-    let mut source = StreamSource::new(stream);
-    record(&mut recording, &mut source, &mut writer(&storage, SyncLevel::None));
-    assert_eq!(recording.failure().unwrap().code, ErrorCode::StorageSpace);
+        storage.limit_space(None);
+        record_all(&storage, &stream.from(recording.position()));
+        assert_recorded(&storage, &stream);
+    }
 }
 
 #[test]
@@ -354,70 +305,6 @@ fn extension_opens_and_clears_what_is_there() {
         let mut whole = stream;
         whole.bytes.extend(&extension.bytes);
         assert_recorded(&storage, &whole);
-    }
-}
-
-/// Records a stream, and asserts for all crashes that recovery finds what was announced.
-///
-/// `crash` returns what is there after a crash behind a number of changes.
-fn assert_recoverable(
-    level: SyncLevel,
-    seed: u64,
-    crash: &mut dyn FnMut(&FaultyStorage, usize) -> FaultyStorage,
-) {
-    for segment_length in [TERM, 4 * TERM] {
-        let geometry = Geometry { start_position: 96, segment_length, ..sample::GEOMETRY };
-        let stream = random_stream(&mut Random::new(seed), geometry, 5 * TERM as usize / 2);
-        let storage = FaultyStorage::default();
-        let mut recording = Recording::new(&stream.start_recording(), 16 << 10);
-        let mut writer = writer(&storage, level);
-        let mut source = StreamSource::new(stream.clone());
-        // Numbers of changes, and what was announced behind them.
-        let mut announced = vec![(0, stream.position)];
-        while recording.do_work(Some(&mut source), &mut writer) > 0 {
-            announced.push((storage.log().len(), recording.position()));
-        }
-        for changes in 0..=storage.log().len() {
-            let is_before = |(count, _): &&(usize, i64)| *count <= changes;
-            let (_, announced) = announced.iter().rev().find(is_before).unwrap();
-            let crashed = crash(&storage, changes);
-            let highest = scan::highest_segments(crashed.names().unwrap());
-            let highest = highest.get(&geometry.recording_id).copied();
-            let evidence = Evidence { is_original: true, ..Evidence::default() };
-            let found = scan::find_end(&crashed, &geometry, highest, evidence).unwrap();
-            let end = match found.tail {
-                // The operator decides, or the position that was announced.
-                Tail::Doubtful { end } => end,
-                _ => found.end,
-            };
-            assert!(end >= *announced, "{found:?} but announced {announced}");
-            let mut recovered = stream.clone();
-            recovered.bytes.truncate((found.end - stream.position) as usize);
-            for (position, bytes) in recovered.frames() {
-                let content = crashed.content(&geometry.name(geometry.base(position))).unwrap();
-                let offset = geometry.offset(position) as usize;
-                assert!(content[offset..][..bytes.len()] == *bytes, "frame at {position}");
-            }
-        }
-    }
-}
-
-#[test]
-fn kill_loses_nothing_announced() {
-    for pages in [0, 1, 3] {
-        assert_recoverable(SyncLevel::None, 12, &mut |storage, changes| {
-            storage.after_kill(changes, pages)
-        });
-    }
-}
-
-#[test]
-fn power_cut_loses_nothing_announced_when_synced() {
-    for seed in 0..5 {
-        let mut random = Random::new(seed);
-        assert_recoverable(SyncLevel::Data, seed, &mut |storage, changes| {
-            storage.after_power_cut(changes, &mut |unsynced| random.below(unsynced + 1))
-        });
     }
 }
 

@@ -93,8 +93,6 @@ impl BlockCheck {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
     use crate::segment::sample;
 
@@ -220,42 +218,6 @@ mod tests {
             let fault = check_with(check, &mut bytes, usize::MAX).unwrap_err();
             let FrameFault::Checksum { recorded, .. } = fault else { panic!("{fault:?}") };
             assert_eq!(recorded, written);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_are_checked(
-            mut bytes in prop::collection::vec(any::<u8>(), 0..500),
-            limit: usize,
-            term_id: i32,
-            term_offset in 0..65_536_usize,
-            is_summed: bool,
-            first: [u8; 4],
-        ) {
-            let checksum = is_summed.then_some(Checksum::Crc32c);
-            let _ = BlockCheck { checksum, ..CHECK }.check(first, &mut bytes, limit, term_id, term_offset);
-        }
-
-        #[test]
-        fn damaged_blocks_are_checked(
-            payloads in prop::collection::vec(0..200_usize, 1..8),
-            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
-            cut in any::<prop::sample::Index>(),
-        ) {
-            let mut bytes = block(&payloads);
-            for (index, value) in changes {
-                let index = index.index(bytes.len());
-                bytes[index] = value;
-            }
-            bytes.truncate(cut.index(bytes.len() + 1));
-            if let Ok(checked) = check(&mut bytes, usize::MAX) {
-                prop_assert!(checked.data_length <= bytes.len());
-                prop_assert_eq!(checked.data_length % 32, 0);
-                // There is progress, or nothing to read.
-                let is_empty = checked.data_length == 0 && checked.padding_length.is_none();
-                prop_assert_eq!(is_empty, bytes.is_empty());
-            }
         }
     }
 }

@@ -441,6 +441,3 @@ impl StorageFile for FaultyFile {
         Ok(hole.min(content.length))
     }
 }
-
-#[cfg(test)]
-mod tests;

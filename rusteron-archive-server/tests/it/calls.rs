@@ -78,47 +78,6 @@ fn launch_calls() -> (Calls, rusteron_client::ExclusivePublication) {
 }
 
 #[test]
-fn additions_of_a_client_end() {
-    let (calls, _publication) = launch_calls();
-    let aeron = &calls.aeron;
-    let udp = format!("aeron:udp?endpoint=localhost:{}", free_port());
-    make! { calls,
-        "publications": { aeron.add_publication("aeron:ipc", OTHER_STREAM).expect("it") }
-        "exclusive publications": {
-            aeron.add_exclusive_publication(&*udp, OTHER_STREAM).expect("it")
-        }
-        "subscriptions": { aeron.add_subscription("aeron:ipc", STREAM).expect("it") }
-        "UDP subscriptions": {
-            aeron.add_subscription("aeron:udp?endpoint=localhost:0", STREAM).expect("it")
-        }
-        "counters": { aeron.add_counter(2000, b"", "x").expect("it") }
-        "abandoned publications": { aeron.async_add_publication("aeron:ipc", OTHER_STREAM).expect("it") }
-        "abandoned exclusive publications": {
-            aeron.async_add_exclusive_publication("aeron:ipc", OTHER_STREAM).expect("it")
-        }
-        "abandoned counters": { aeron.async_add_counter(2000, b"", "x").expect("it") }
-        "refused subscriptions": {
-            let channel = "aeron:udp?endpoint=nosuch.invalid:1";
-            aeron.add_subscription(channel, STREAM).expect_err("no host")
-        }
-        "refused publications": {
-            let channel = format!("{udp}|mtu=2048|so-sndbuf=1024");
-            aeron.add_publication(channel, OTHER_STREAM).expect_err("a message does not fit")
-        }
-        "destinations": {
-            let channel = "aeron:udp?control-mode=manual";
-            let mut subscription = aeron.add_subscription(channel, STREAM).expect("it");
-            subscription.add_destination("aeron:udp?endpoint=localhost:0").expect("it");
-            subscription
-        }
-        "clients": {
-            let aeron = calls.fixture.aeron();
-            (aeron.add_publication("aeron:ipc", OTHER_STREAM).expect("it"), aeron)
-        }
-    }
-}
-
-#[test]
 fn sessions_and_recordings_end() {
     let (calls, _publication) = launch_calls();
     let (aeron, archive) = (&calls.aeron, &calls.archive);

@@ -11,7 +11,7 @@ use rusteron_test_support::{
     DEADLINE, Running, SteppedHome, await_that, command, free_port, job, read_line,
 };
 
-use crate::bad_days::{WITH_DRIVER, end, start};
+use crate::faults::{WITH_DRIVER, end, start};
 use crate::support::ipc_context;
 
 const STEP: Duration = Duration::from_secs(15);

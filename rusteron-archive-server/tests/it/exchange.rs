@@ -4,17 +4,21 @@ use std::path::Path;
 
 use rusteron_archive_server::Checksum;
 use rusteron_test_support::archive::{ArchiveProcess, Options, record};
-use rusteron_test_support::{command, has_java, java_run, run};
+use rusteron_test_support::{Finished, command, has_java, java_run, run};
 
 use crate::support::{Fixture, await_stop, extend};
 
-/// Lets Java's tool verify everything in a directory.
-fn verify(dir: &Path, arguments: &[&str]) {
+fn tool(dir: &Path, arguments: &[&str]) -> Finished {
     let (script, dir) = (java_run(), dir.to_str().expect("a path"));
-    let all = [&["io.aeron.archive.ArchiveTool", dir, "verify", "-a"], arguments].concat();
+    let all = [&["io.aeron.archive.ArchiveTool", dir], arguments].concat();
     let finished = run(command(script.to_str().expect("a path"), all));
     finished.assert_exit_code(0);
-    finished.assert_lines(["(recordingId=0) OK"]);
+    finished
+}
+
+/// Lets Java's tool verify everything in a directory.
+fn verify(dir: &Path, arguments: &[&str]) {
+    tool(dir, &[&["verify", "-a"], arguments].concat()).assert_lines(["(recordingId=0) OK"]);
 }
 
 #[test]
@@ -24,6 +28,9 @@ fn java_extends_what_server_recorded() {
     }
     let mut fixture = Fixture::launch();
     let archive = fixture.connect();
+    let dir = fixture.archive_dir();
+    let pid = tool(&dir, &["pid"]).stdout;
+    assert_eq!(pid.trim(), std::process::id().to_string());
     let (publication, recording_id, _) = record(&archive, 3000);
     drop(publication);
     await_stop(&archive, recording_id);

@@ -1,7 +1,6 @@
 //! The client that a killed archive leaves on a media driver that lives on: the next archive of its id closes it, and
 //! never that of a living archive.
 
-use std::fs;
 use std::path::Path;
 
 use rusteron_archive::Archive;
@@ -14,7 +13,7 @@ use rusteron_test_support::{
     media_driver_beside, watchful_context,
 };
 
-use crate::bad_days::{ARCHIVE, archive, assert_contains, end, mark_file, refused, start};
+use crate::faults::{ARCHIVE, archive, assert_contains, end, refused, start};
 use crate::support::{extend, ipc_context};
 
 const ID: &str = "aeron.archive.id=7";
@@ -136,28 +135,4 @@ fn client_of_a_driver_started_in_between_is_not_closed() {
     assert_eq!(end(server), [""; 0]);
     let line = refused(archive(&aeron_dir, &dir, &[ID]), 75);
     assert_contains(&line, &["archiveId=7", "AERON_ARCHIVE_ID"]);
-}
-
-#[test]
-fn copy_of_a_living_archives_directory_does_not_close_its_client() {
-    let driver = launch_driver();
-    let home = tempfile::tempdir().expect("a directory");
-    let (dir, copy) = (home.path().join("archive"), home.path().join("copy"));
-    let living = start(archive(driver.aeron_dir(), &dir, &[ID]));
-    let aeron = connect(&driver);
-    let client_id = owner(&aeron.counters_reader());
-    fs::create_dir(&copy).expect("a directory");
-    for entry in fs::read_dir(&dir).expect("a directory") {
-        let path = entry.expect("an entry").path();
-        fs::copy(&path, copy.join(path.file_name().expect("a name"))).expect("a copy");
-    }
-    assert!(mark_file(&copy).exists());
-    // So that no sign of life hides that the client was closed.
-    living.signal("STOP");
-    let server = start(archive(driver.aeron_dir(), &copy, &[OTHER_ID]));
-    assert!(heartbeat(&aeron, client_id).is_some_and(|time| time > 0));
-    assert_eq!(end(server), [""; 0]);
-    refused(archive(driver.aeron_dir(), &copy, &[ID]), 75);
-    living.signal("CONT");
-    assert_eq!(end(living), [""; 0]);
 }

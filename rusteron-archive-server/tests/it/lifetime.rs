@@ -27,20 +27,6 @@ fn value(aeron: &Aeron, type_id: i32) -> Option<i64> {
     counters.find(|counter| counter.type_id == type_id).map(|counter| counter.value)
 }
 
-#[test]
-fn every_threading_mode_records_and_replays() {
-    for mode in [ArchiveThreadingMode::Dedicated, ArchiveThreadingMode::Shared] {
-        let mut fixture = Fixture::launch_with(|context| {
-            context.set_threading_mode(mode).expect("a mode");
-        });
-        let archive = fixture.connect();
-        let (publication, recording_id, _) = record(&archive, 1000);
-        assert_eq!(replay_all(&archive, recording_id, recorded()), (0..1000).collect::<Vec<_>>());
-        drop((publication, archive));
-        fixture.take().close().expect("a good end");
-    }
-}
-
 #[cfg(unix)]
 #[test]
 fn files_are_the_users_alone_by_default() {
@@ -157,20 +143,6 @@ fn directory_in_use_is_refused() {
     assert_eq!(error.kind(), ServerErrorKind::ActiveArchive, "{error}");
     fixture.take().close().expect("a good end");
     fixture.restart();
-}
-
-#[test]
-fn foreign_catalog_is_refused_by_its_path() {
-    let fixture = Fixture::prepare(|_| {});
-    std::fs::create_dir(fixture.archive_dir()).expect("a directory");
-    let path = fixture.archive_dir().join("archive.catalog");
-    // Version 4.0.0.
-    std::fs::write(&path, [&[0, 0, 4, 0][..], &[0; 60]].concat()).expect("a file");
-    let error = fixture.try_launch().expect_err("another version");
-    assert_eq!(error.kind(), ServerErrorKind::InvalidCatalog, "{error}");
-    let path = path.canonicalize().expect("a path");
-    let text = format!("{}: incompatible catalog file version 4.0.0", path.display());
-    assert!(error.message().starts_with(&text), "{error}");
 }
 
 #[test]

@@ -1,19 +1,15 @@
 //! Archive servers, and the programs that run them. Servers are used by the client `rusteron-archive`, on embedded media
 //! drivers; these modules have subjects, and the others mirror `src/`.
 
-#[cfg(all(feature = "binary", target_os = "linux"))]
-mod bad_days;
 #[cfg(target_os = "linux")]
 mod calls;
 #[cfg(all(feature = "binary", target_os = "linux"))]
 mod clock_steps;
 #[cfg(target_os = "linux")]
 mod cycles;
-#[cfg(all(feature = "binary", target_os = "linux"))]
-mod deaf_clients;
-#[cfg(unix)]
-mod differential;
 mod exchange;
+#[cfg(all(feature = "binary", target_os = "linux"))]
+mod faults;
 #[cfg(all(feature = "binary", target_os = "linux"))]
 mod killed_clients;
 mod lifetime;
@@ -24,8 +20,6 @@ mod program;
 mod recording;
 mod replay;
 mod replication;
-#[cfg(target_os = "linux")]
-mod replication_losses;
 mod sessions;
 #[cfg(all(feature = "binary", unix))]
 mod setting_pairs;

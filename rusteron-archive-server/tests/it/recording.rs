@@ -1,17 +1,14 @@
 //! Recordings, beside what the tests of the client `rusteron-archive` ask of any archive.
 
-use std::net::UdpSocket;
-use std::time::Duration;
-
-use rusteron_archive::{ArchiveErrorKind, SourceLocation};
+use rusteron_archive::SourceLocation;
 use rusteron_archive_server::ArchiveThreadingMode;
 use rusteron_client::OfferError;
 use rusteron_test_support::archive::{
     STREAM, await_recording, message, offer_numbered, record, replay_all,
 };
-use rusteron_test_support::{DEADLINE, await_that, free_port};
+use rusteron_test_support::{DEADLINE, await_that};
 
-use crate::support::{Fixture, Turns, await_error, await_stop, connect_with_errors, recorded};
+use crate::support::{Fixture, Turns, await_stop, recorded};
 
 const LOCAL: SourceLocation = SourceLocation::Local;
 
@@ -68,86 +65,4 @@ fn paused_server_holds_up_publisher() {
     assert_eq!(replay_all(&archive, recording_id, recorded()), all);
     drop(archive);
     turns.end().close().expect("a good end");
-}
-
-#[test]
-fn limit_of_recordings_is_kept() {
-    let fixture = Fixture::launch_with(|context| {
-        context.set_max_concurrent_recordings(1).expect("a number");
-    });
-    let archive = fixture.connect();
-    let (publication, recording_id, _) = record(&archive, 1);
-    let error = archive.start_recording("aeron:ipc", 77, LOCAL, false).expect_err("a second");
-    assert_eq!(error.kind(), ArchiveErrorKind::MaxRecordings, "{error}");
-    archive.stop_recording_exclusive_publication(&publication).expect("it was recorded");
-    await_stop(&archive, recording_id);
-    archive.start_recording("aeron:ipc", 77, LOCAL, false).expect("the only one");
-}
-
-/// A host that sends a stream of its own making over UDP.
-struct Host {
-    socket: UdpSocket,
-    endpoint: (&'static str, u16),
-    position: usize,
-}
-
-impl Host {
-    const SESSION: i32 = 77;
-    const TERM_ID: i32 = 7;
-
-    /// Sends SETUP frames until the driver has an image.
-    fn connect(endpoint: (&'static str, u16)) -> Self {
-        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-        socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
-        let (term_length, mtu) = (64 * 1024, 1408);
-        let mut setup = vec![40, 0, 0, 0, 0, 0, 5, 0];
-        for field in
-            [0, Self::SESSION, STREAM, Self::TERM_ID, Self::TERM_ID, term_length, mtu, 0_i32]
-        {
-            setup.extend(field.to_le_bytes());
-        }
-        await_that("a status message", || {
-            socket.send_to(&setup, endpoint).expect("a datagram");
-            let mut frame = [0; 2048];
-            socket.recv(&mut frame).is_ok() && frame[6] == 3
-        });
-        Self { socket, endpoint, position: 0 }
-    }
-
-    /// Sends one datagram with a frame of 64 bytes for each term id.
-    fn send(&mut self, term_ids: &[i32]) {
-        let mut datagram = Vec::new();
-        for term_id in term_ids {
-            let mut frame = vec![64, 0, 0, 0, 0, 0xc0, 1, 0];
-            for field in [self.position as i32, Self::SESSION, STREAM, *term_id, 0, 0] {
-                frame.extend(field.to_le_bytes());
-            }
-            frame.resize(64, 1);
-            datagram.extend(frame);
-            self.position += 64;
-        }
-        self.socket.send_to(&datagram, self.endpoint).expect("a datagram");
-    }
-}
-
-#[test]
-fn forged_frame_ends_its_recording_alone() {
-    let fixture = Fixture::launch();
-    let (archive, errors) = connect_with_errors(&fixture.driver);
-    let (mut other, other_id, _) = record(&archive, 10);
-    let endpoint = ("127.0.0.1", free_port());
-    let channel = format!("aeron:udp?endpoint={}:{}", endpoint.0, endpoint.1);
-    archive.start_recording(&*channel, STREAM, SourceLocation::Remote, false).expect("a start");
-    let mut host = Host::connect(endpoint);
-    let recording_id = await_recording(&archive, Host::SESSION);
-    host.send(&[Host::TERM_ID]);
-    // The driver looks at the first frame of a datagram only.
-    host.send(&[Host::TERM_ID, Host::TERM_ID + 5]);
-    await_that("the stop", || archive.stop_position(recording_id).expect("an answer").is_some());
-    assert_eq!(await_stop(&archive, recording_id), 128);
-    let error = await_error(&archive, &errors).to_string();
-    assert!(error.contains("position 128") && error.contains("wrong term id 12"), "{error}");
-    // The others go on.
-    let end = offer_numbered(&mut other, 10..20);
-    archive.await_recorded(other_id, end, DEADLINE).expect("a recording");
 }

@@ -196,19 +196,3 @@ fn source_that_ends_leaves_nothing_behind() {
     copy.await_signal(RecordingSignalKind::ReplicateEnd);
     await_that("the end of all streams", || streams(&aeron).len() <= before);
 }
-
-#[test]
-fn killed_source_ends_replication_with_an_error() {
-    let target = launch();
-    let copy = Listener::connect(&target.aeron());
-    let aeron = target.aeron();
-    let before = streams(&aeron).len();
-    let mut source = ArchiveProcess::launch();
-    let archive = source.connect();
-    let channel = source.control_channel();
-    let (_publication, _, copied, position) = copy_in_progress(&archive, &channel, &copy);
-    source.kill();
-    copy.await_end();
-    assert_eq!(await_stop(&copy.archive, copied), position);
-    await_that("the end of all streams", || streams(&aeron).len() <= before);
-}

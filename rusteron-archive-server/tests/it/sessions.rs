@@ -2,16 +2,15 @@
 
 use std::fs;
 use std::sync::mpsc;
-use std::time::Duration;
 
-use rusteron_archive::{Archive, ArchiveErrorKind, AsyncArchive, SourceLocation};
+use rusteron_archive::{Archive, ArchiveErrorKind};
 use rusteron_archive_server::Authorisation;
 use rusteron_client::{Aeron, CounterSnapshot};
 use rusteron_test_support::archive::fake_archive::{AUTH_CONNECT, Message};
-use rusteron_test_support::archive::{STREAM, await_recording, record, replay_all};
+use rusteron_test_support::archive::record;
 use rusteron_test_support::{await_some, await_that, offer};
 
-use crate::support::{Fixture, await_stop, ipc_context, launch_driver, recorded};
+use crate::support::{Fixture, ipc_context, launch_driver};
 
 /// Types of the counters of errors, of control sessions, and of one of them.
 const ERRORS: i32 = 101;
@@ -29,20 +28,6 @@ fn connect_over_ipc_and_udp() {
     assert_eq!(fixture.connect().archive_id(), id);
     assert_eq!(fixture.connect_over_udp().archive_id(), id);
     assert!(!fixture.server().control_channel().ends_with(":0"));
-}
-
-#[test]
-fn two_sessions_do_not_disturb_each_other() {
-    let fixture = Fixture::launch();
-    let (first, second) = (fixture.connect(), fixture.connect());
-    assert_ne!(first.control_session_id(), second.control_session_id());
-    let (_publication, recording_id, position) = record(&first, 100);
-    assert_eq!(second.recording_position(recording_id).expect("an answer"), Some(position));
-    drop(first);
-    // The recording outlives its session.
-    assert_eq!(second.recording_position(recording_id).expect("an answer"), Some(position));
-    let all = replay_all(&second, recording_id, recorded());
-    assert_eq!(all, (0..100).collect::<Vec<_>>());
 }
 
 #[test]
@@ -77,88 +62,12 @@ fn session_ends_with_its_client() {
     await_that("the end of one session", || counters(&aeron, SESSION).len() == 1);
 }
 
-#[test]
-fn answers_wait_for_a_client_that_is_slow() {
-    let fixture = Fixture::launch();
-    let blocking = fixture.connect();
-    let (_publication, recording_id, position) = record(&blocking, 10);
-    let archive = AsyncArchive::new(fixture.connect());
-    // Together, the answers are longer than the window of the response publication.
-    let mut requests: Vec<_> = (0..2000)
-        .map(|_| {
-            await_some("space for a request", || {
-                match archive.max_recorded_position(recording_id) {
-                    Err(error) if error.is_retryable() => None,
-                    outcome => Some(outcome.expect("a request")),
-                }
-            })
-        })
-        .collect();
-    for request in &mut requests {
-        let answer = await_some("an answer", || request.poll().expect("no error"));
-        assert_eq!(answer, position);
-    }
-}
-
-#[test]
-fn long_listing_is_complete() {
-    let fixture = Fixture::launch();
-    let archive = fixture.connect();
-    let aeron = archive.aeron();
-    let alias = "a".repeat(1000);
-    let channel = format!("aeron:ipc?alias={alias}");
-    let subscription = archive
-        .start_recording(&*channel, STREAM, SourceLocation::Local, false)
-        .expect("a subscription");
-    for number in 0..100 {
-        let publication =
-            aeron.add_exclusive_publication(&*channel, STREAM).expect("a publication");
-        let session = publication.session_id();
-        let recording = await_recording(&archive, session);
-        assert_eq!(recording, number);
-        drop(publication);
-        await_stop(&archive, recording);
-    }
-    archive.stop_recording_subscription(subscription).expect("it was recorded");
-    // Longer than the window of the response publication.
-    let ids: Vec<_> =
-        archive.recordings().map(|it| it.expect("a descriptor").recording_id).collect();
-    assert_eq!(ids, (0..100).collect::<Vec<_>>());
-    let listed = archive.recordings_for_uri("alias", STREAM).expect("a text").count();
-    assert_eq!(listed, 100);
-}
-
 /// A request whose answers nobody reads.
 fn connect_request(response_channel: &str) -> Vec<u8> {
     let mut block = 1_i64.to_le_bytes().to_vec();
     block.extend(4711_i32.to_le_bytes());
     block.extend((1_i32 << 16 | 12 << 8).to_le_bytes());
     Message::new(AUTH_CONNECT, block, &[response_channel.as_bytes(), b"", b"a test"]).encode()
-}
-
-#[test]
-fn strangers_leave_log_buffers_to_others() {
-    const MAX_UNAUTHENTICATED_SESSIONS: usize = 64;
-    let fixture = Fixture::launch();
-    let aeron = fixture.aeron();
-    let mut publication = aeron.add_exclusive_publication("aeron:ipc", 10).expect("added");
-    let request = connect_request("aeron:ipc?term-length=1m|sparse=false");
-    for _ in 0..MAX_UNAUTHENTICATED_SESSIONS {
-        offer(&mut publication, &request);
-    }
-    // The server does not read on, which holds up the publisher.
-    while publication.offer(&request).is_ok() {}
-    let sessions = || counters(&aeron, SESSION).len();
-    await_that("all sessions", || sessions() == MAX_UNAUTHENTICATED_SESSIONS);
-    let dir = fixture.driver.aeron_dir().join("publications");
-    for entry in std::fs::read_dir(dir).expect("a directory") {
-        let length = entry.and_then(|entry| entry.metadata()).expect("a file").len();
-        assert!(length < 1 << 20, "a log buffer of {length} bytes");
-    }
-    // In place of one of them.
-    let archive = fixture.connect();
-    assert!(sessions() <= MAX_UNAUTHENTICATED_SESSIONS);
-    assert_eq!(archive.archive_id(), Some(fixture.server().archive_id()));
 }
 
 #[test]
@@ -189,25 +98,6 @@ fn driver_gets_addresses_of_strangers() {
         let channel = "aeron:udp?endpoint=127.0.0.1:40123|";
         aeron.counters_reader().iter().any(|counter| counter.label.contains(channel))
     });
-}
-
-#[test]
-fn client_that_does_not_read_is_rejected() {
-    let fixture = Fixture::launch_with(|context| {
-        context.set_connect_timeout(Duration::from_millis(50)).expect("a timeout");
-    });
-    let (sender, reasons) = mpsc::channel();
-    let mut context = rusteron_test_support::context(fixture.driver.aeron_dir());
-    context
-        .set_publication_error_handler(move |error| {
-            sender.send(error.message.clone()).expect("a receiver");
-        })
-        .expect("a handler");
-    let aeron = Aeron::connect(context).expect("a client");
-    let mut publication = aeron.add_exclusive_publication("aeron:ipc", 10).expect("added");
-    offer(&mut publication, &connect_request("aeron:ipc"));
-    let reason = await_some("the rejection", || reasons.try_recv().ok());
-    assert_eq!(reason, "failed to establish initial connection: state=CONNECTING");
 }
 
 /// The client chooses the channel, whose text is in the reason. The reason goes through arrays on

@@ -3,16 +3,15 @@
 use std::time::Duration;
 
 use rusteron_archive::{
-    Archive, ArchiveErrorKind, PersistentSubscription, PersistentSubscriptionContext, RecordingPos,
-    ReplayLength, ReplayMerge, ReplayParams, SourceLocation, StartPosition,
+    Archive, ArchiveErrorKind, PersistentSubscription, PersistentSubscriptionContext, ReplayLength,
+    ReplayMerge, ReplayParams, StartPosition,
 };
 use rusteron_client::Aeron;
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::archive::{
-    ArchiveProcess, Options, REPLAY_STREAM, STREAM, drain, extend_what_was_kept, message, numbered,
-    offer_numbered, offer_until_recorded, record, replay_all,
+    ArchiveProcess, Options, REPLAY_STREAM, STREAM, drain, numbered, offer_numbered, record,
 };
-use rusteron_test_support::{DEADLINE, SmallFileSystem, await_some, await_that};
+use rusteron_test_support::{await_some, await_that};
 
 /// Long enough for an archive that lives, short enough to wait for one that does not.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -34,83 +33,6 @@ fn connect(server: &ArchiveProcess, aeron: &Aeron) -> Archive {
 
 fn recorded() -> ReplayParams {
     ReplayParams::new().length(ReplayLength::Recorded)
-}
-
-/// Requests time out until the driver has removed the archive's client; then the session is lost.
-fn await_loss(archive: &Archive, recording_id: i64) {
-    let error = archive.max_recorded_position(recording_id).expect_err("nobody answers");
-    assert!(
-        matches!(error.kind(), ArchiveErrorKind::Timeout | ArchiveErrorKind::NotConnected),
-        "{error:?}"
-    );
-    await_that("the end of the session", || !archive.is_connected());
-    let error = archive.max_recorded_position(recording_id).expect_err("it is lost");
-    assert_eq!(error.kind(), ArchiveErrorKind::NotConnected, "{error:?}");
-    assert!(!archive.aeron().is_closed(), "the media driver lives");
-}
-
-#[test]
-fn recording_is_extended() {
-    let (_driver, mut server) = launch();
-    let aeron = server.aeron();
-    let archive = connect(&server, &aeron);
-    let (mut publication, recording_id) =
-        archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
-    let counter =
-        RecordingPos::find_by_recording_id(&aeron, recording_id, None).expect("a counter");
-    // Killed in the middle of it, with messages on their way.
-    let (next, reported) = offer_until_recorded(&mut publication, &counter, 1_000_000);
-    server.kill();
-    await_loss(&archive, recording_id);
-    await_that("the end of the counter", || !counter.is_active());
-    assert!(!publication.is_closed() && !publication.is_connected());
-    drop((publication, counter, archive));
-
-    server.restart();
-    let archive = connect(&server, &aeron);
-    extend_what_was_kept(&archive, recording_id, reported, next);
-}
-
-#[test]
-fn replay_resumes() {
-    const COUNT: u64 = 5000;
-    let (_driver, mut server) = launch();
-    let aeron = server.aeron();
-    let archive = connect(&server, &aeron);
-    let (publication, recording_id, _) = record(&archive, COUNT);
-    drop(publication);
-    await_that("the end", || archive.stop_position(recording_id).expect("an answer").is_some());
-    // The whole does not fit into its window: there is more to send when the archive is killed.
-    let mut subscription =
-        archive.replay(recording_id, "aeron:ipc", REPLAY_STREAM, recorded()).expect("a replay");
-    let mut received = Vec::new();
-    let mut position = 0;
-    let mut poll = |received: &mut Vec<u64>| {
-        subscription
-            .poll(
-                |text, header| {
-                    received.push(numbered(text));
-                    position = header.position();
-                },
-                10,
-            )
-            .expect("the media driver lives");
-        subscription.is_connected()
-    };
-    await_that("a part of the replay", || {
-        poll(&mut received);
-        received.len() >= 1000
-    });
-    server.kill();
-    await_loss(&archive, recording_id);
-    await_that("the end of the replay", || !poll(&mut received));
-    assert!((1000..COUNT as usize).contains(&received.len()), "{}", received.len());
-    drop((subscription, archive));
-
-    server.restart();
-    let archive = connect(&server, &aeron);
-    received.extend(replay_all(&archive, recording_id, recorded().position(position)));
-    assert_eq!(received, (0..COUNT).collect::<Vec<_>>());
 }
 
 #[test]
@@ -277,90 +199,6 @@ fn impatient(server: &ArchiveProcess) -> Archive {
     Archive::connect(&aeron, context).expect("a session")
 }
 
-/// Requests return an error once the archive has ended, instead of waiting forever.
-fn await_client_loss(archive: &Archive, recording_id: i64) {
-    let error = await_some("an error", || archive.max_recorded_position(recording_id).err());
-    assert!(
-        matches!(
-            error.kind(),
-            ArchiveErrorKind::Timeout
-                | ArchiveErrorKind::NotConnected
-                | ArchiveErrorKind::Client(_)
-        ),
-        "{error:?}"
-    );
-    await_that("the end of the client", || archive.aeron().is_closed());
-    let error = archive.max_recorded_position(recording_id).expect_err("it is lost");
-    assert_eq!(error.kind(), ArchiveErrorKind::NotConnected, "{error:?}");
-}
-
-#[test]
-fn recording_survives_kill() {
-    let mut server = ArchiveProcess::launch();
-    let archive = impatient(&server);
-    let (mut publication, recording_id) =
-        archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
-    let counter =
-        RecordingPos::find_by_recording_id(archive.aeron(), recording_id, archive.archive_id())
-            .expect("a counter");
-    // Killed in the middle of it, with messages on their way.
-    let (next, reported) = offer_until_recorded(&mut publication, &counter, 1_000_000);
-    server.kill();
-    await_client_loss(&archive, recording_id);
-    // The client says that it is closed before each of its resources does.
-    await_that("the end of the publication", || publication.is_closed());
-    drop((publication, counter, archive));
-
-    server.restart();
-    let archive = server.connect();
-    extend_what_was_kept(&archive, recording_id, reported, next);
-}
-
-#[test]
-fn replay_resumes_after_kill() {
-    let mut server = ArchiveProcess::launch();
-    let archive = impatient(&server);
-    let (publication, recording_id, _) = record(&archive, 5000);
-    drop(publication);
-    await_that("the end", || archive.stop_position(recording_id).expect("an answer").is_some());
-    let mut subscription =
-        archive.replay(recording_id, "aeron:ipc", REPLAY_STREAM, recorded()).expect("a replay");
-    let mut received = Vec::new();
-    let mut position = 0;
-    await_that("a part of the replay", || {
-        let poll = subscription.poll(
-            |text, header| {
-                received.push(numbered(text));
-                position = header.position();
-            },
-            10,
-        );
-        poll.expect("an open subscription");
-        received.len() >= 1000
-    });
-    server.kill();
-    await_client_loss(&archive, recording_id);
-    // Messages that have arrived can be read as long as their image is there. Then the subscription reports its
-    // end.
-    await_that("the end of the subscription", || {
-        let poll = subscription.poll(
-            |text, header| {
-                received.push(numbered(text));
-                position = header.position();
-            },
-            10,
-        );
-        poll.is_err()
-    });
-    drop((subscription, archive));
-
-    server.restart();
-    let archive = server.connect();
-    let rest = replay_all(&archive, recording_id, recorded().position(position));
-    received.extend(rest);
-    assert_eq!(received, (0..5000).collect::<Vec<_>>());
-}
-
 #[test]
 fn merge_closes_without_driver() {
     let mut server = ArchiveProcess::launch();
@@ -379,48 +217,6 @@ fn merge_closes_without_driver() {
     await_that("the client has noticed", || aeron.is_closed());
     assert!(!archive.is_connected());
     await_that("the end of the subscription", || subscription.is_closed());
-}
-
-#[test]
-fn slow_consumer_loses_nothing() {
-    const COUNT: u64 = 1_000_000;
-    let server = ArchiveProcess::launch();
-    let archive = server.connect();
-    let channel = "aeron:ipc?term-length=1m";
-    let (mut publication, recording_id) =
-        archive.add_recorded_exclusive_publication(channel, STREAM).expect("a publication");
-    let mut position = 0;
-    for number in 0..COUNT {
-        position = rusteron_test_support::offer(&mut publication, &number.to_le_bytes());
-    }
-    archive.await_recorded(recording_id, position, DEADLINE).expect("a recording");
-
-    let endpoint = format!(
-        "aeron:udp?endpoint=localhost:{}|term-length=64k",
-        rusteron_test_support::free_port()
-    );
-    for channel in ["aeron:ipc?term-length=64k".to_owned(), endpoint] {
-        let mut subscription =
-            archive.replay(recording_id, &channel, REPLAY_STREAM, recorded()).expect("a replay");
-        let mut next = 0_u64;
-        let mut pauses = 0;
-        await_that("the whole replay", || {
-            let poll = subscription.poll(
-                |text, _| {
-                    assert_eq!(text, next.to_le_bytes(), "{channel}");
-                    next += 1;
-                },
-                1000,
-            );
-            poll.expect("an open subscription");
-            if next / 50_000 > pauses {
-                // The replay fills its window, and waits.
-                pauses += 1;
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            next == COUNT
-        });
-    }
 }
 
 #[test]
@@ -445,62 +241,4 @@ fn empty_recording() {
     offer_numbered(&mut publication, 0..3);
     drop(publication);
     assert_eq!(drain(&mut subscription), [0, 1, 2]);
-}
-
-#[test]
-fn full_disk_is_reported() {
-    let Some(disk) = SmallFileSystem::mount("2m") else { return };
-    let options = Options {
-        // The catalogue alone would fill it.
-        properties: vec![
-            "aeron.archive.catalog.capacity=65536".into(),
-            "aeron.archive.low.storage.space.threshold=262144".into(),
-        ],
-        archive_dir: Some(disk.path().join("archive")),
-        ..Options::default()
-    };
-    let server = ArchiveProcess::launch_with(options);
-    let archive = server.connect();
-    let (mut publication, recording_id) =
-        archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
-    let counter =
-        RecordingPos::find_by_recording_id(archive.aeron(), recording_id, archive.archive_id())
-            .expect("a counter");
-    let mut next = 0;
-    await_that("the end of the recording", || {
-        // As many as are accepted: each return yields, which takes long on a busy machine.
-        while publication.offer(&message(next)).is_ok() {
-            next += 1;
-        }
-        !counter.is_active()
-    });
-    let stop = archive.stop_position(recording_id).expect("an answer").expect("it has stopped");
-    assert!(stop > 0 && stop < 2 * 1024 * 1024, "{stop}");
-    let error = await_some("a refusal", || {
-        archive.start_recording("aeron:ipc", 77, SourceLocation::Local, false).err()
-    });
-    assert_eq!(error.kind(), ArchiveErrorKind::StorageSpace, "{error:?}");
-    assert_eq!(error.code(), 211);
-    let kept = replay_all(&archive, recording_id, recorded());
-    assert_eq!(kept, (0..kept.len() as u64).collect::<Vec<_>>());
-    assert!(!kept.is_empty());
-    archive.purge_recording(recording_id).expect("a count");
-    // The file has its space until the archive has closed it for the replay, which has just ended.
-    await_some("space", || {
-        archive.start_recording("aeron:ipc", 77, SourceLocation::Local, false).ok()
-    });
-}
-
-#[cfg(unix)]
-#[test]
-fn orderly_stop_is_noticed() {
-    let mut server = ArchiveProcess::launch();
-    let archive = server.connect();
-    let (_publication, recording_id, _) = record(&archive, 10);
-    server.stop();
-    let error = await_some("an error", || archive.start_position(recording_id).err());
-    assert!(
-        matches!(error.kind(), ArchiveErrorKind::NotConnected | ArchiveErrorKind::Client(_)),
-        "{error:?}"
-    );
 }

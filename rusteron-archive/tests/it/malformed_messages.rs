@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use rusteron_archive::{
     Archive, ArchiveContext, ArchiveError, ArchiveErrorKind, CredentialsSupplier,
     PersistentSubscription, PersistentSubscriptionContext, PersistentSubscriptionEvent,
-    RecordingEvent, RecordingSignalKind, ReplayMerge,
+    RecordingSignalKind, ReplayMerge,
 };
 use rusteron_client::Aeron;
 use rusteron_media_driver::MediaDriver;
@@ -159,78 +159,48 @@ fn assert_refused<T: std::fmt::Debug>(
     assert!(error.message().contains(message) || fault.text == "header", "{}: {error}", fault.name);
 }
 
-/// Sends each faulty variant of a message before the answer to a request, and repeats the request.
-fn refuse_all<T: std::fmt::Debug>(
-    request: u16,
-    name: &str,
-    version_0: usize,
-    message: fn(i64) -> Message,
-    operation: impl Fn(&Archive) -> Result<T, ArchiveError>,
-) {
-    let fixture = fixture();
-    let archive = fixture.connect().expect("a session");
-    operation(&archive).expect("a right answer");
-    for index in 0..faults(&message(0), version_0).len() {
-        let fault = faults(&message(0), version_0).swap_remove(index);
-        fixture.next.set_before_answer(request, move |id| {
-            faults(&message(id), version_0).swap_remove(index).bytes
-        });
-        assert_refused(operation(&archive), &fault, name);
-        operation(&archive).expect("the answer after it");
+/// Asks for something that the archive answers by messages of a kind.
+fn ask(archive: &Archive, request: u16) -> Result<(), ArchiveError> {
+    match request {
+        LIST_RECORDING => archive.recording(7).map(drop),
+        LIST_SUBSCRIPTIONS => {
+            let subscriptions = archive.recording_subscriptions("", None)?;
+            subscriptions.collect::<Result<Vec<_>, _>>().map(drop)
+        }
+        _ => archive.stop_position(7).map(drop),
     }
 }
 
+/// Sends each faulty variant of a message before the answer to a request, and repeats the request.
 #[test]
-fn control_response() {
-    let message = |id| Message::control_response(id, 42, ERROR, "no such thing");
-    refuse_all(STOP_POSITION, "ControlResponse", 28, message, |archive| archive.stop_position(7));
-}
-
-#[test]
-fn challenge_within_session() {
-    let message = |id| Message::challenge(id, b"who are you?");
-    refuse_all(STOP_POSITION, "Challenge", 20, message, |archive| archive.stop_position(7));
-}
-
-#[test]
-fn recording_descriptor() {
-    let message = |id| Message::recording_descriptor(id, 7);
-    refuse_all(LIST_RECORDING, "RecordingDescriptor", 80, message, |archive| {
-        let recording = archive.recording(7)?.expect("a recording");
-        assert_eq!(recording.original_channel, "aeron:ipc?alias=fake");
-        Ok(())
-    });
-}
-
-#[test]
-fn recording_subscription_descriptor() {
-    let message = Message::recording_subscription_descriptor;
-    refuse_all(LIST_SUBSCRIPTIONS, "RecordingSubscriptionDescriptor", 28, message, |archive| {
-        let subscriptions = archive.recording_subscriptions("", None)?;
-        let subscriptions = subscriptions.collect::<Result<Vec<_>, _>>()?;
-        assert_eq!(subscriptions.len(), 1);
-        Ok(())
-    });
-}
-
-#[test]
-fn control_response_in_listings() {
-    let message = |id| Message::control_response(id, 5, ERROR, "no such thing");
-    refuse_all(LIST_RECORDING, "ControlResponse", 28, message, |archive| archive.recording(7));
-    refuse_all(LIST_SUBSCRIPTIONS, "ControlResponse", 28, message, |archive| {
-        archive.recording_subscriptions("", None)?.collect::<Result<Vec<_>, _>>()
-    });
-}
-
-#[test]
-fn recording_signal() {
-    let message = |_| Message::recording_signal(7, 1);
-    let name = "RecordingSignalEvent";
-    refuse_all(STOP_POSITION, name, 44, message, |archive| archive.stop_position(7));
-    refuse_all(LIST_RECORDING, name, 44, message, |archive| archive.recording(7));
-    refuse_all(LIST_SUBSCRIPTIONS, name, 44, message, |archive| {
-        archive.recording_subscriptions("", None)?.collect::<Result<Vec<_>, _>>()
-    });
+fn message_before_the_answer() {
+    type Kind = (&'static str, usize, fn(i64) -> Message, &'static [u16]);
+    let response = |id| Message::control_response(id, 42, ERROR, "no such thing");
+    let challenge = |id| Message::challenge(id, b"who are you?");
+    let recording = |id| Message::recording_descriptor(id, 7);
+    let subscription = Message::recording_subscription_descriptor;
+    let signal = |_| Message::recording_signal(7, 1);
+    const ALL: &[u16] = &[STOP_POSITION, LIST_RECORDING, LIST_SUBSCRIPTIONS];
+    let kinds: [Kind; 5] = [
+        ("ControlResponse", 28, response, ALL),
+        ("Challenge", 20, challenge, &[STOP_POSITION]),
+        ("RecordingDescriptor", 80, recording, &[LIST_RECORDING]),
+        ("RecordingSubscriptionDescriptor", 28, subscription, &[LIST_SUBSCRIPTIONS]),
+        ("RecordingSignalEvent", 44, signal, ALL),
+    ];
+    let fixture = fixture();
+    let archive = fixture.connect().expect("a session");
+    for (name, version_0, message, requests) in kinds {
+        for &request in requests {
+            for (index, fault) in faults(&message(0), version_0).into_iter().enumerate() {
+                fixture.next.set_before_answer(request, move |id| {
+                    faults(&message(id), version_0).swap_remove(index).bytes
+                });
+                assert_refused(ask(&archive, request), &fault, name);
+                ask(&archive, request).expect("the answer after it");
+            }
+        }
+    }
 }
 
 #[test]
@@ -365,20 +335,6 @@ fn replay_merge_fails() {
         assert!(merge.has_failed());
         (archive, _) = merge.into_parts().expect("the parts");
         archive.stop_position(7).expect("an answer");
-    }
-}
-
-#[test]
-fn recording_event_is_none() {
-    let block = |length| (0..length).collect::<Vec<u8>>();
-    let started = Message::new(101, block(24), &[b"aeron:ipc", b"me"]);
-    let progress = Message::new(102, block(24), &[]);
-    let stopped = Message::new(103, block(24), &[]);
-    for message in [started, progress, stopped] {
-        assert!(RecordingEvent::decode(&message.encode()).is_some());
-        for fault in faults(&message, 24) {
-            assert_eq!(RecordingEvent::decode(&fault.bytes), None, "{}", fault.name);
-        }
     }
 }
 

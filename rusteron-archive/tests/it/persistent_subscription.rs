@@ -102,57 +102,6 @@ fn replay_live_replay() {
 }
 
 #[test]
-fn falls_back_to_replay() {
-    const COUNT: u64 = 5000;
-    let server = ArchiveProcess::launch();
-    let archive = server.connect();
-    // An untethered subscriber is left behind after it has held the others up for so long.
-    let channel = "aeron:ipc?untethered-window-limit-timeout=200ms|\
-                   untethered-linger-timeout=200ms|untethered-resting-timeout=200ms";
-    let (mut publication, recording_id) =
-        archive.add_recorded_exclusive_publication(channel, STREAM).expect("a publication");
-    let (sender, events) = mpsc::channel();
-    let mut context = PersistentSubscriptionContext::new(
-        recording_id,
-        "aeron:ipc?tether=false",
-        STREAM,
-        "aeron:udp?endpoint=localhost:0",
-        REPLAY_STREAM,
-    )
-    .expect("valid settings");
-    context.set_start_position(StartPosition::Start).expect("a position");
-    context.set_listener(move |event| sender.send(event.clone()).expect("us")).expect("a listener");
-    let mut subscription = subscribe(&server, &archive, context);
-    let mut received = Vec::new();
-    for round in 0..2 {
-        await_that("the live stream", || {
-            subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
-            subscription.is_live() && received.len() as u64 == round * COUNT
-        });
-        assert!(matches!(events.try_recv(), Ok(PersistentSubscriptionEvent::LiveJoined)));
-        // Many times more than the live image has space for, while no thread polls.
-        offer_numbered(&mut publication, round * COUNT..(round + 1) * COUNT);
-        await_that("the end of the live image", || {
-            subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
-            !subscription.is_live()
-        });
-        assert!(matches!(events.try_recv(), Ok(PersistentSubscriptionEvent::LiveLeft)));
-        assert!((received.len() as u64) < (round + 1) * COUNT, "it has missed nothing");
-    }
-    await_that("what was missed, and the live stream", || {
-        subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
-        subscription.is_live()
-    });
-    offer_numbered(&mut publication, 2 * COUNT..2 * COUNT + 10);
-    await_that("what is live", || {
-        subscription.poll(|text, _| received.push(numbered(text)), 10).expect("open");
-        received.len() as u64 >= 2 * COUNT + 10
-    });
-    assert!(subscription.is_live());
-    assert!(received.into_iter().eq(0..2 * COUNT + 10));
-}
-
-#[test]
 fn replay_channels() {
     let server = ArchiveProcess::launch();
     let archive = server.connect();

@@ -115,24 +115,6 @@ fn merge_without_loss_or_repetition() {
 }
 
 #[test]
-fn error_converts_to_boxed_error() {
-    fn boxed(error: ReplayMergeError) -> Box<dyn std::error::Error + Send + Sync> {
-        error.into()
-    }
-    let server = ArchiveProcess::launch();
-    let session = server.connect();
-    let subscription = manual(&session);
-    let (udp, any) = ("aeron:udp?endpoint=localhost:1", "aeron:udp?endpoint=localhost:0");
-    let refused =
-        ReplayMerge::builder("aeron:udp", any, udp).start(session, subscription, -1).map(drop);
-    let error = refused.expect_err("a negative id");
-    let text = error.to_string();
-    let error = boxed(error);
-    assert_eq!(error.to_string(), text);
-    assert!(error.is::<ReplayMergeError>());
-}
-
-#[test]
 fn invalid_arguments_are_rejected() {
     let server = ArchiveProcess::launch();
     let archive = server.connect();

@@ -123,7 +123,7 @@ pub(crate) fn run(bytes: &[u8]) {
 }
 
 fn step(harness: &mut Harness, input: &mut Input<'_>) {
-    match input.byte() % 22 {
+    match input.byte() % 20 {
         0..8 => {
             let image = input.choose(&[IMAGES[0], IMAGES[0], IMAGES[1]]);
             let message = input.request();
@@ -182,56 +182,12 @@ fn step(harness: &mut Harness, input: &mut Input<'_>) {
             ]);
             harness.out.others_sending = outcome;
         }
-        19 | 20 => source_event(harness, input),
         _ => {
             let image = input.choose(&IMAGES);
             harness.tell(Event::RequestImageUnavailable(image.into()));
         }
     }
     harness.tick();
-}
-
-/// Lets the source of a replication do what it can do, or fail.
-fn source_event(harness: &mut Harness, input: &mut Input<'_>) {
-    // Replications and sessions take their ids from the same numbers.
-    let replication = FIRST_SESSION + 2 + i64::from(input.byte() % 4);
-    match input.byte() % 8 {
-        0 => harness
-            .tell(Event::SourceAdded(replication.into(), "aeron:udp?endpoint=copy:1".to_owned())),
-        1 => {
-            let length = input.byte();
-            harness.tell(Event::SourceMessage(
-                replication.into(),
-                input.bytes(length.into()).to_vec(),
-            ));
-        }
-        2..5 => {
-            let template_id = input.choose(&[1, 1, 22, 22, 24, 59, 106, 58]);
-            let layout = LAYOUTS.iter().find(|layout| layout.template_id == template_id);
-            let Some(layout) = layout else { return };
-            let fields: Vec<_> = layout.fields.iter().map(|_| input.number()).collect();
-            let texts: Vec<_> = layout.data.iter().map(|_| input.choose(&TEXTS)).collect();
-            if let Some(message) = encode_values(template_id, &fields, &texts) {
-                harness.tell(Event::SourceMessage(replication.into(), message));
-            }
-        }
-        5 => {
-            let count = usize::from(input.byte() % 3);
-            harness.tell(Event::Transports(i64::from(input.byte() % 4).into(), count));
-        }
-        6 => {
-            let subscription = 1001 + i64::from(input.byte() % 8);
-            harness
-                .tell(Event::DestinationFailed(subscription.into(), "no destination".to_owned()));
-        }
-        _ => match input.byte() % 4 {
-            0 => harness.tell(Event::SourceFailed(replication.into(), "no stream".to_owned())),
-            1 => harness.out.is_source_connected = input.byte() % 2 == 0,
-            2 => harness.out.local_address = (input.byte() % 2 == 0).then(|| "nonsense".to_owned()),
-            _ => harness.out.source_sending = input.choose(&[Sending::Sent, Sending::NotConnected]),
-        },
-    }
-    harness.out.requests.clear();
 }
 
 /// Asks as the first client, and checks that there is an answer, and that nothing grows.

@@ -1,4 +1,3 @@
-use proptest::prelude::*;
 use rusteron_core::log_buffer::{HEADER_LENGTH, align};
 
 use super::*;
@@ -17,7 +16,6 @@ struct Writer<'a> {
     storage: &'a FaultyStorage,
     geometry: Geometry,
     checksum: Option<Checksum>,
-    level: SyncLevel,
     file: Box<dyn StorageFile>,
     position: i64,
 }
@@ -25,14 +23,7 @@ struct Writer<'a> {
 impl<'a> Writer<'a> {
     fn new(storage: &'a FaultyStorage, geometry: Geometry) -> Self {
         let file = Self::create(storage, &geometry, geometry.start_position);
-        Self {
-            storage,
-            geometry,
-            checksum: None,
-            level: SyncLevel::None,
-            file,
-            position: geometry.start_position,
-        }
+        Self { storage, geometry, checksum: None, file, position: geometry.start_position }
     }
 
     fn create(storage: &FaultyStorage, geometry: &Geometry, position: i64) -> Box<dyn StorageFile> {
@@ -46,16 +37,10 @@ impl<'a> Writer<'a> {
 
     fn write(&mut self, bytes: &[u8], length: usize) {
         self.file.write_all_at(bytes, self.geometry.offset(self.position)).unwrap();
-        if self.level != SyncLevel::None {
-            self.file.sync(self.level).unwrap();
-        }
         let base = self.geometry.base(self.position);
         self.position += length as i64;
         if self.geometry.base(self.position) != base {
             self.file = Self::create(self.storage, &self.geometry, self.position);
-            if self.level != SyncLevel::None {
-                self.storage.sync_dir().unwrap();
-            }
         }
     }
 
@@ -431,147 +416,4 @@ fn highest_segments_skip_foreign_names() {
         ["1-0.rec", "1-131072.rec", "2-64.rec", "1-9.rec.del", "archive.catalog", "x-1.rec"];
     let highest = highest_segments(names);
     assert_eq!(highest, HashMap::from([(1.into(), 131_072), (2.into(), 64)]));
-}
-
-/// A message: the length of its payload, and whether it consists of zeros.
-fn messages() -> impl Strategy<Value = Vec<(usize, bool)>> {
-    let length = prop_oneof![0..200_usize, 0..10_000_usize, Just(MAX_PAYLOAD)];
-    prop::collection::vec((length, any::<bool>()), 1..40)
-}
-
-const MAX_PAYLOAD: usize = 65_472;
-
-fn write_all(writer: &mut Writer<'_>, messages: &[(usize, bool)]) {
-    for &(length, is_zero) in messages {
-        writer.message(&vec![u8::from(!is_zero); length]);
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
-    #[test]
-    fn end_is_where_the_writer_ended(messages in messages(), start in 0..20_000_i64) {
-        let storage = FaultyStorage::default();
-        let geometry = Geometry { start_position: start * 32, ..GEOMETRY };
-        let mut writer = Writer::new(&storage, geometry);
-        messages.iter().for_each(|&(length, _)| writer.message(&vec![1; length]));
-        let found = find(&storage, &geometry);
-        prop_assert_eq!((found.end, found.tail), (writer.position, Tail::Clean));
-    }
-
-    /// Whatever page the process is killed at: the end is behind the last write that returned, or behind the frame that was
-    /// being written if all of it is there.
-    #[test]
-    fn killed_recording_ends_at_a_whole_frame(
-        messages in messages(),
-        at in any::<prop::sample::Index>(),
-        pages in 0..18_usize,
-    ) {
-        let storage = FaultyStorage::default();
-        write_all(&mut Writer::new(&storage, GEOMETRY), &messages);
-        let log = storage.log();
-        let changes = at.index(log.len()) + 1;
-        let killed = storage.after_kill(changes, pages);
-
-        // The model: where each write ends, without a look at the file.
-        let length = |change: &Change| match change {
-            Change::Write { bytes, .. } => align(i32::from_le_bytes(bytes[..4].try_into().unwrap()) as usize) as i64,
-            _ => 0,
-        };
-        let returned: i64 = log[..changes].iter().map(length).sum();
-        let next_is_whole = log.get(changes).is_some_and(|change| match change {
-            Change::Write { offset, bytes, .. } => {
-                let first = *offset as usize / PAGE_LENGTH;
-                first + pages >= (*offset as usize + bytes.len()).div_ceil(PAGE_LENGTH)
-            }
-            _ => false,
-        });
-        let end = if next_is_whole { returned + length(&log[changes]) } else { returned };
-
-        let found = find(&killed, &GEOMETRY);
-        match found.tail {
-            // Zeros up to the last page of the segment, behind which no hole shows that holes are told.
-            Tail::Doubtful { end: whole } => {
-                prop_assert!((whole - 1) % SEGMENT >= SEGMENT - PAGE);
-                prop_assert!(found.end <= end && end <= whole);
-            }
-            _ => prop_assert_eq!(found.end, end),
-        }
-        repair(&killed, &GEOMETRY, &found, SyncLevel::None).unwrap();
-        let names = highest_segments(killed.names().unwrap());
-        prop_assert_eq!(names[&3.into()], GEOMETRY.base(found.end));
-        if found.tail == Tail::Torn {
-            prop_assert_eq!(find(&killed, &GEOMETRY), clean(found.end));
-        }
-    }
-
-    /// What was synced survives any power cut, or is doubtful at worst.
-    #[test]
-    fn synced_frames_survive_a_power_cut(
-        synced in messages(),
-        unsynced in messages(),
-        choices in prop::collection::vec(any::<u8>(), 64),
-    ) {
-        let storage = FaultyStorage::default();
-        let mut writer = Writer::new(&storage, GEOMETRY);
-        storage.sync_dir().unwrap();
-        writer.level = SyncLevel::Data;
-        write_all(&mut writer, &synced);
-        let announced = writer.position;
-        writer.level = SyncLevel::None;
-        write_all(&mut writer, &unsynced);
-
-        let mut choices = choices.into_iter().cycle();
-        let mut survivors = |count: usize| usize::from(choices.next().unwrap()) % (count + 1);
-        let cut = storage.after_power_cut(storage.log().len(), &mut survivors);
-        let found = find(&cut, &GEOMETRY);
-        let end = match found.tail {
-            Tail::Doubtful { end } => end,
-            _ => found.end,
-        };
-        prop_assert!(end >= announced, "{:?}, announced {}", found, announced);
-        prop_assert!(end <= writer.position);
-    }
-
-    #[test]
-    fn any_bytes_are_scanned(
-        bytes in prop::collection::vec(any::<u8>(), 0..300),
-        frames in prop::collection::vec((any::<i32>(), 0..3_u16, any::<prop::sample::Index>()), 0..20),
-        length in 0..200_000_u64,
-        start in 0..10_000_i64,
-        highest in 0..3_i64,
-    ) {
-        let geometry = Geometry { start_position: start * 32, ..GEOMETRY };
-        let base = geometry.first_base() + highest * SEGMENT;
-        let storage = FaultyStorage::default();
-        let mut file = storage.create(&geometry.name(base), length).unwrap();
-        file.write_all_at(&bytes, geometry.offset(geometry.start_position)).unwrap();
-        // Headers that are right but for their lengths and types, anywhere.
-        for (frame_length, frame_type, at) in frames {
-            let offset = at.index(SEGMENT as usize / 32) as i64 * 32;
-            let (term_id, term_offset) =
-                (geometry.term_id(base + offset), geometry.term_offset(base + offset));
-            let mut header = sample::header(0, frame_type, term_id, term_offset);
-            header[..4].copy_from_slice(&frame_length.to_le_bytes());
-            file.write_all_at(&header, offset as u64).unwrap();
-        }
-        let found = find_with(&storage, &geometry, Some(Checksum::Crc32c));
-        prop_assert!(found.end >= geometry.start_position);
-        prop_assert!((base..=base + SEGMENT).contains(&found.end));
-        repair(&storage, &geometry, &found, SyncLevel::All).unwrap();
-    }
-
-    #[test]
-    fn any_geometry_is_scanned(
-        start_position: i64,
-        initial_term_id: i32,
-        term_length: i32,
-        segment_length: i32,
-        highest: i64,
-    ) {
-        let geometry =
-            Geometry { start_position, initial_term_id, term_length, segment_length, ..GEOMETRY };
-        let _ = find_end(&FaultyStorage::default(), &geometry, Some(highest), ORIGINAL);
-    }
 }

@@ -413,29 +413,6 @@ fn version_mismatch_or_rejection() {
 }
 
 #[test]
-fn failed_attempts_leak_nothing() {
-    let (_driver, aeron, _) = without_archive();
-    for round in 0..20 {
-        let mut context = ipc_context();
-        context.set_message_timeout(Duration::from_millis(20)).expect("a timeout");
-        let mut attempt = Archive::async_connect(&aeron, context).expect("an attempt");
-        match round % 3 {
-            0 => drop(attempt),
-            1 => {
-                assert!(attempt.poll().expect("not over yet").is_none());
-                drop(attempt);
-            }
-            _ => {
-                let error =
-                    rusteron_test_support::await_some("the timeout", || attempt.poll().err());
-                assert_eq!(error.kind(), ArchiveErrorKind::Timeout);
-            }
-        }
-    }
-    await_that("the end of all publications and subscriptions", || streams(&aeron) == 0);
-}
-
-#[test]
 fn unusable_settings_are_rejected() {
     let (_driver, aeron, _) = without_archive();
     let refusal = |change: fn(
@@ -557,34 +534,4 @@ fn closed_client_ends_attempt() {
     let error = Archive::connect(&aeron, ipc_context()).expect_err("the client is closed");
     assert_eq!(error.kind(), ArchiveErrorKind::Client(ErrorKind::ClientClosed));
     assert!(!aeron.context().use_conductor_agent_invoker(), "the setting is as it was");
-}
-
-#[test]
-fn setters_and_getters() {
-    let mut context = ArchiveContext::new().expect("a context");
-    context
-        .set_control_request_stream_id(10)
-        .and_then(|context| context.set_control_request_channel("aeron:ipc"))
-        .and_then(|context| context.set_message_timeout(Duration::from_millis(1500)))
-        .expect("valid settings");
-    assert_eq!(context.control_request_stream_id(), 10);
-    assert_eq!(context.control_request_channel(), "aeron:ipc");
-    assert_eq!(context.message_timeout(), Duration::from_millis(1500));
-}
-
-#[test]
-fn nul_byte_error_names_setting() {
-    let mut context = ArchiveContext::new().expect("a context");
-    let error = context.set_control_request_channel("aeron:ipc\0").expect_err("a NUL byte");
-    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    assert!(error.to_string().contains("control_request_channel"), "{error}");
-}
-
-#[test]
-fn several_contexts() {
-    let contexts: Vec<ArchiveContext> =
-        (0..8).map(|_| ArchiveContext::new().expect("a context")).collect();
-    let defaults = ArchiveContext::new().expect("a context").control_request_stream_id();
-    drop(contexts.into_iter().skip(4).collect::<Vec<_>>());
-    assert_eq!(ArchiveContext::new().expect("a context").control_request_stream_id(), defaults);
 }

@@ -183,21 +183,6 @@ fn stop_one_and_all() {
 }
 
 #[test]
-fn udp_and_response_channel() {
-    let server = ArchiveProcess::launch();
-    let archive = Archive::connect(&server.aeron(), server.udp_context()).expect("a session");
-    let (_publication, recording_id, _) = record(&archive, 500);
-    let port = rusteron_test_support::free_port();
-    let endpoint = format!("aeron:udp?endpoint=localhost:{port}");
-    let response = format!("aeron:udp?control-mode=response|control=localhost:{port}");
-    for channel in [endpoint, response] {
-        let mut subscription =
-            archive.replay(recording_id, &channel, REPLAY_STREAM, recorded()).expect("a replay");
-        assert_eq!(drain(&mut subscription), (0..500).collect::<Vec<_>>(), "{channel}");
-    }
-}
-
-#[test]
 fn response_channel_token() {
     let server = ArchiveProcess::launch();
     let aeron = server.aeron();
@@ -231,15 +216,4 @@ fn response_channel_token() {
     archive = Archive::connect(&aeron, server.context()).expect("a session");
     let all = replay_all(&archive, recordings[0], recorded().replay_token(4711));
     assert_eq!(all, (0..counts[0]).collect::<Vec<_>>());
-}
-
-#[test]
-fn end_of_stream() {
-    let server = ArchiveProcess::launch();
-    let archive = server.connect();
-    let (_publication, recording_id, _) = record(&archive, 1);
-    let mut subscription =
-        archive.replay(recording_id, "aeron:ipc", REPLAY_STREAM, recorded()).expect("a replay");
-    assert_eq!(drain(&mut subscription), [0]);
-    assert_eq!(subscription.poll(|_, _| (), 10), Ok::<usize, PollError>(0));
 }

@@ -70,35 +70,6 @@ fn copy_follow_and_stop() {
 }
 
 #[test]
-fn stop_position() {
-    let source_server = ArchiveProcess::launch();
-    let copy_server = ArchiveProcess::launch();
-    let source = source_server.connect();
-    let (copy, signals) = listening(&copy_server);
-    let (mut publication, id, position) = record(&source, 1000);
-    // Frames have 96 bytes, of which 682 fit into a term.
-    let position_after = |count: i64| count / 682 * 65536 + count % 682 * 96;
-    assert_eq!(position_after(1000), position);
-    let (middle, later) = (position_after(400), position_after(1400));
-
-    // Up to a recorded position, and up to a position that is not recorded yet.
-    let params = ReplicationParams::new().stop_position(middle);
-    copy.replicate(id, source_server.control_channel(), 10, &params).expect("an id");
-    let end = await_signal(&copy, &signals, RecordingSignalKind::ReplicateEnd);
-    assert_eq!(copy.stop_position(end.recording_id).expect("an answer"), Some(middle));
-    assert_eq!(replayed(&copy, end.recording_id), (0..400).collect::<Vec<_>>());
-
-    let params = ReplicationParams::new().dst_recording_id(end.recording_id).stop_position(later);
-    let replication =
-        copy.replicate(id, source_server.control_channel(), 10, &params).expect("an id");
-    offer_numbered(&mut publication, 1000..2000);
-    let end = await_signal(&copy, &signals, RecordingSignalKind::ReplicateEnd);
-    assert!(!copy.try_stop_replication(replication).expect("an answer"), "it is over");
-    assert_eq!(copy.stop_position(end.recording_id).expect("an answer"), Some(later));
-    assert_eq!(replayed(&copy, end.recording_id), (0..1400).collect::<Vec<_>>());
-}
-
-#[test]
 fn follow_tagged_copy() {
     let source_server = ArchiveProcess::launch();
     let copy_server = ArchiveProcess::launch();
@@ -130,30 +101,6 @@ fn follow_tagged_copy() {
 }
 
 #[test]
-fn live_merge_survives_source() {
-    let source_server = ArchiveProcess::launch();
-    let copy_server = ArchiveProcess::launch();
-    let (copy, signals) = listening(&copy_server);
-    let source = source_server.connect();
-    let live = format!("aeron:udp?endpoint=224.20.30.47:{}|interface=localhost", free_port());
-    // The recording is a spy, for which alone nothing would be published.
-    let channel = format!("{live}|term-length=64k");
-    let (mut publication, id) =
-        source.add_recorded_exclusive_publication(channel, STREAM).expect("a publication");
-    let position = offer_numbered(&mut publication, 0..1000);
-    source.await_recorded(id, position, DEADLINE).expect("a recording");
-
-    let params = ReplicationParams::new().live_destination(&*live);
-    copy.replicate(id, source_server.control_channel(), 10, &params).expect("an id");
-    let merge = await_signal(&copy, &signals, RecordingSignalKind::Merge);
-    source.stop_recording_exclusive_publication(&publication).expect("it was being recorded");
-    let end = offer_numbered(&mut publication, 1000..1500);
-    copy.await_recorded(merge.recording_id, end, DEADLINE).expect("the live stream");
-    assert_eq!(source.stop_position(id).expect("an answer"), Some(position));
-    assert_eq!(replayed(&copy, merge.recording_id), (0..1500).collect::<Vec<_>>());
-}
-
-#[test]
 fn channel_and_session_id() {
     let source_server = ArchiveProcess::launch();
     let copy_server = ArchiveProcess::launch();
@@ -181,31 +128,6 @@ fn channel_and_session_id() {
     copy.replicate(id, &control_channel, 10, &params).expect("an id");
     let error = await_some("an error", || copy.check_for_error_response().err());
     assert!(error.message().contains("fileIoMaxLength"), "{error:?}");
-}
-
-#[test]
-fn response_channels() {
-    let source_server = ArchiveProcess::launch();
-    let copy_server = ArchiveProcess::launch();
-    let source = source_server.connect();
-    let (copy, signals) = listening(&copy_server);
-    let (_publication, id, position) = record(&source, 1000);
-    let controls = [(); 2].map(|()| format!("localhost:{}", free_port()));
-    let [replication, answers] = controls
-        .each_ref()
-        .map(|control| format!("aeron:udp?control-mode=response|control={control}"));
-    let params =
-        ReplicationParams::new().replication_channel(replication).src_response_channel(answers);
-    let replication =
-        copy.replicate(id, source_server.control_channel(), 10, &params).expect("an id");
-    let extend = await_signal(&copy, &signals, RecordingSignalKind::Extend);
-    copy.await_recorded(extend.recording_id, position, DEADLINE).expect("a copy");
-    // The source is being recorded, so that the replication goes on.
-    for control in &controls {
-        assert!(is_counted(&copy, &[control]), "{control}");
-    }
-    copy.stop_replication(replication).expect("it was going on");
-    assert_eq!(replayed(&copy, extend.recording_id), (0..1000).collect::<Vec<_>>());
 }
 
 #[test]

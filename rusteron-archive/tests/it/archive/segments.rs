@@ -157,27 +157,6 @@ fn detach_attach_and_delete() {
 }
 
 #[test]
-fn base_positions_match_c() {
-    let server = ArchiveProcess::launch();
-    let archive = server.connect();
-    let mut descriptor = stopped(&archive, 1);
-    let (term, segment) = (descriptor.term_buffer_length as i32, SEGMENT as i32);
-    assert_eq!(descriptor.segment_file_length, segment as usize);
-    for start in (0..3 * SEGMENT).step_by(4096) {
-        descriptor.start_position = start;
-        for position in (start..5 * SEGMENT).step_by(16 * 1024 - 32) {
-            // SAFETY: the function computes with its arguments only, far from their limits.
-            let in_c = unsafe {
-                rusteron_sys::archive::aeron_archive_segment_file_base_position(
-                    start, position, term, segment,
-                )
-            };
-            assert_eq!(descriptor.segment_file_base_position(position), in_c);
-        }
-    }
-}
-
-#[test]
 fn migrate_segments() {
     let server = ArchiveProcess::launch();
     let archive = server.connect();

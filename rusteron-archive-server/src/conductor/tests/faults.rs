@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use super::harness::{FIRST_SESSION, Harness, image, request};
+use super::harness::{Harness, image, request};
 use crate::conductor::effect::ImageDetails;
 use crate::conductor::event::Event;
 use crate::protocol::messages::{ExtendRecordingRequest, ReplayRequest};
@@ -109,31 +109,5 @@ fn each_answer_survives_back_pressure() {
         let mut harness = Harness::connected();
         harness.out.sent_before_refusal = Some(refused);
         assert_eq!(script(&mut harness), expected);
-    }
-}
-
-#[test]
-fn random_bytes_are_survived() {
-    let mut random = rusteron_test_support::Random::new(7);
-    let mut harness = Harness::connected();
-    harness.add_stopped(IPC, 640);
-    for _ in 0..50_000 {
-        let template = random.below(110) as u16;
-        let length = random.below(120);
-        let mut message = Vec::from_iter((0..length).map(|_| {
-            // Mostly small numbers, so that lengths and ids are sometimes right.
-            if random.percent(70) { 0 } else { random.below(256) as u8 }
-        }));
-        let header = [random.below(70) as u16, template, 101, 14];
-        let header: Vec<u8> = header.into_iter().flat_map(u16::to_le_bytes).collect();
-        if random.percent(80) && message.len() >= 8 {
-            message[..8].copy_from_slice(&FIRST_SESSION.to_le_bytes());
-        }
-        harness.send([header, message].concat());
-        harness.tick();
-        harness.clear();
-        if harness.conductor.shared.sessions.get_mut(FIRST_SESSION.into()).is_none() {
-            harness = Harness::connected();
-        }
     }
 }
