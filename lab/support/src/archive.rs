@@ -6,7 +6,6 @@ mod recordings;
 
 pub use archive_process::{ArchiveProcess, Options};
 pub use recordings::{
-    REPLAY_STREAM, STREAM, await_recording, drain, extend_what_was_kept, long_message,
-    mapped_log_buffers, message, numbered, offer_numbered, offer_until_recorded, record,
-    replay_all,
+    REPLAY_STREAM, STREAM, await_recording, drain, long_message, mapped_log_buffers, message,
+    numbered, offer_numbered, record, replay_all,
 };

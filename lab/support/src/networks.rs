@@ -9,7 +9,6 @@ use std::process::{Command, Stdio};
 
 use crate::{ChildProcess, command, skip};
 
-pub const PUBLISHER_ADDRESS: &str = "10.7.1.2";
 pub const SUBSCRIBER_ADDRESS: &str = "10.7.2.2";
 
 /// The publisher's device has no offload of its own, so that its kernel cuts the buffers.
@@ -111,13 +110,6 @@ fn skip_without_permission(networks: Result<Networks, String>) -> Option<Network
     networks.inspect_err(skipped).ok()
 }
 
-/// An address in a network.
-#[derive(Debug, Clone)]
-pub struct Host {
-    pub namespace: String,
-    pub address: String,
-}
-
 /// A network with a process that holds it. The kernel removes the network after its last process: the holder ends
 /// with the test, because it reads from the test.
 #[derive(Debug)]
@@ -178,12 +170,6 @@ impl Network {
     pub fn command(&self, program: &str) -> Command {
         let network = format!("--net=/proc/{}/ns/net", self.holder.id());
         command("nsenter", [network.as_str(), program])
-    }
-
-    /// Lets processes of other helpers start here, where this address reaches them. They do not hold the network.
-    pub fn host(&self, address: &str) -> Host {
-        let namespace = format!("/proc/{}/ns/net", self.holder.id());
-        Host { namespace, address: address.to_owned() }
     }
 
     /// Runs a script of the shell, up to the first failure.

@@ -5,8 +5,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rusteron_archive::{
-    Archive, ArchiveErrorKind, RecordingSignalKind, ReplayMerge, ReplayMergeError,
-    ReplayMergeState, SourceLocation,
+    Archive, ArchiveErrorKind, RecordingSignalKind, ReplayMerge, ReplayMergeState, SourceLocation,
 };
 use rusteron_client::{ExclusivePublication, Subscription};
 #[cfg(target_os = "linux")]

@@ -23,8 +23,6 @@ const ALONE: [&str; 2] = ["io.aeron.archive.Archive", "archive"];
 enum Programs {
     /// The release that `lab/java/pom.xml` names.
     Java,
-    /// The release of the C code, which `lab/java/compile-aeron` compiles.
-    CompiledJava,
     /// In a folder.
     Rust(PathBuf),
 }
@@ -43,11 +41,8 @@ impl Programs {
             Self::Rust(folder) => {
                 without_settings(program_in(folder, name, "rusteron-archive-server"))
             }
-            Self::Java | Self::CompiledJava => {
+            Self::Java => {
                 let mut java = Command::new(java_run());
-                if matches!(self, Self::CompiledJava) {
-                    java.env("RUSTERON_JAVA_AERON", "compiled");
-                }
                 java.arg(class).args([
                     "-XX:TieredStopAtLevel=1",
                     "-XX:+UseSerialGC",
@@ -83,9 +78,6 @@ pub struct Options {
     pub archive_dir: Option<PathBuf>,
     /// The directory of a media driver that runs already, and outlives the archive.
     pub aeron_dir: Option<PathBuf>,
-    /// Another network than that of the test, whose clients then use the archive over IPC.
-    #[cfg(target_os = "linux")]
-    pub host: Option<crate::networks::Host>,
 }
 
 impl ArchiveProcess {
@@ -97,21 +89,9 @@ impl ArchiveProcess {
         Self::launch_of(Programs::choose(), options)
     }
 
-    /// Starts ours.
-    pub fn launch_rust(options: Options) -> Self {
-        Self::launch_of(Programs::Rust(folder_of_archives()), options)
-    }
-
     /// Starts Java's, or says why not: the test is then over.
     pub fn launch_java(options: Options) -> Option<Self> {
         has_java().then(|| Self::launch_of(Programs::Java, options))
-    }
-
-    /// Starts Java's of the C code's release, or says why not: the test is then over.
-    #[cfg(unix)]
-    pub fn launch_compiled(options: Options) -> Option<Self> {
-        let is_there = has_java() && crate::cluster::has_compiled_aeron();
-        is_there.then(|| Self::launch_of(Programs::CompiledJava, options))
     }
 
     fn launch_of(programs: Programs, options: Options) -> Self {
@@ -148,16 +128,16 @@ impl ArchiveProcess {
 
     fn spawn(&self) -> ChildProcess {
         let log = File::create(self.log_file()).expect("a file");
-        let (host, port) = (self.host(), self.control_port);
+        let port = self.control_port;
         let program = if self.options.aeron_dir.is_some() { ALONE } else { WITH_DRIVER };
-        let mut command = self.in_network(self.programs.command(program));
+        let mut command = self.programs.command(program);
         command
             .arg(format!("-Daeron.dir={}", self.aeron_dir().display()))
             .arg(format!("-Daeron.archive.dir={}", self.archive_dir.display()))
             // Apart from the recordings: it is mapped, and a full disk would end the process.
             .arg(format!("-Daeron.archive.mark.file.dir={}", self.root.path().display()))
-            .arg(format!("-Daeron.archive.control.channel=aeron:udp?endpoint={host}:{port}"))
-            .arg(format!("-Daeron.archive.replication.channel=aeron:udp?endpoint={host}:0"))
+            .arg(format!("-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:{port}"))
+            .arg("-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0")
             .args([
                 "-Daeron.threading.mode=SHARED",
                 "-Daeron.archive.threading.mode=SHARED",
@@ -259,32 +239,7 @@ impl ArchiveProcess {
     }
 
     pub fn control_channel(&self) -> String {
-        format!("aeron:udp?endpoint={}:{}", self.host(), self.control_port)
-    }
-
-    fn host(&self) -> &str {
-        #[cfg(target_os = "linux")]
-        if let Some(host) = &self.options.host {
-            return &host.address;
-        }
-        "localhost"
-    }
-
-    fn in_network(&self, command: Command) -> Command {
-        #[cfg(target_os = "linux")]
-        if let Some(host) = &self.options.host {
-            let mut entered = Command::new("nsenter");
-            entered.arg(format!("--net={}", host.namespace));
-            entered.arg(command.get_program()).args(command.get_args());
-            for (name, value) in command.get_envs() {
-                match value {
-                    Some(value) => entered.env(name, value),
-                    None => entered.env_remove(name),
-                };
-            }
-            return entered;
-        }
-        command
+        format!("aeron:udp?endpoint=localhost:{}", self.control_port)
     }
 
     pub fn aeron_dir(&self) -> PathBuf {

@@ -1,6 +1,6 @@
 //! Recordings to work with.
 
-use rusteron_archive::{Archive, RecordingPos, ReplayLength, ReplayParams, SourceLocation};
+use rusteron_archive::{Archive, ReplayParams};
 use rusteron_client::{ExclusivePublication, Subscription};
 
 use super::archive_process::ArchiveProcess;
@@ -42,22 +42,6 @@ pub fn offer_numbered(
     position
 }
 
-/// Offers messages until a position is reported as recorded: how many, and the position that was reported.
-pub fn offer_until_recorded(
-    publication: &mut ExclusivePublication,
-    counter: &RecordingPos,
-    position: i64,
-) -> (u64, i64) {
-    let (mut next, mut reported) = (0, 0);
-    while reported < position {
-        if publication.offer(&message(next)).is_ok() {
-            next += 1;
-        }
-        reported = counter.position().expect("it is active");
-    }
-    (next, reported)
-}
-
 /// The recording that was started for a publication.
 pub fn await_recording(archive: &Archive, session_id: i32) -> i64 {
     archive.await_recording(session_id, DEADLINE).expect("a recording")
@@ -92,31 +76,6 @@ pub fn replay_all(archive: &Archive, recording_id: i64, params: ReplayParams) ->
     let mut subscription =
         archive.replay(recording_id, "aeron:ipc", REPLAY_STREAM, params).expect("a replay");
     drain(&mut subscription)
-}
-
-/// Call this after an archive was killed that had reported a recording up to a position. Checks that
-/// all messages up to that position are there, of the so many offered messages, and that more can follow.
-pub fn extend_what_was_kept(archive: &Archive, recording_id: i64, reported: i64, offered: u64) {
-    let recorded = ReplayParams::new().length(ReplayLength::Recorded);
-    let stop = archive.stop_position(recording_id).expect("an answer").expect("it has stopped");
-    assert!(stop >= reported, "reported up to {reported}, kept up to {stop}");
-    let kept = replay_all(archive, recording_id, recorded);
-    assert_eq!(kept, (0..kept.len() as u64).collect::<Vec<_>>());
-    let first = kept.len() as u64;
-    assert!(first <= offered);
-
-    let descriptor = archive.recording(recording_id).expect("an answer").expect("a recording");
-    let channel = descriptor.continuation("aeron:ipc").expect("a channel").expect("an end");
-    let mut publication =
-        archive.aeron().add_exclusive_publication(channel, STREAM).expect("a publication");
-    archive
-        .extend_recording(recording_id, "aeron:ipc", STREAM, SourceLocation::Local, false)
-        .expect("a subscription");
-    assert_eq!(await_recording(archive, publication.session_id()), recording_id);
-    let end = offer_numbered(&mut publication, first..first + 500);
-    archive.await_recorded(recording_id, end, DEADLINE).expect("a recording");
-    let all = replay_all(archive, recording_id, recorded);
-    assert_eq!(all, (0..first + 500).collect::<Vec<_>>());
 }
 
 /// How many log buffers of the archive's driver this process has mapped, on Linux.

@@ -177,6 +177,7 @@ fn recording_in_progress_is_followed() {
     for (position, length, expected) in [
         (-1, -1, format!("0..{}", i64::MAX)),
         (32, -1, format!("32..{}", i64::MAX)),
+        (320, -1, format!("320..{}", i64::MAX)),
         (0, 1000, "0..1000".to_owned()),
     ] {
         harness.send(request(0, position, length).to_vec());

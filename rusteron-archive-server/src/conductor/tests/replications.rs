@@ -263,6 +263,9 @@ fn live_stream_joins() {
     harness.record_to(0, peer.position);
     peer.run(&mut harness);
     assert!(peer.has_order("count transports 0"));
+    // Those of another recording say nothing.
+    harness.tell(Event::Transports(1.into(), 2));
+    harness.tick();
     assert!(harness.sent().is_empty());
     peer.transports = 2;
     peer.run(&mut harness);

@@ -4,11 +4,12 @@ use rusteron_test_support::Random;
 
 use super::harness::{CONNECT_TIMEOUT_MS, Harness, TERM_LENGTH, image, request};
 use crate::catalog::NULL_POSITION;
+use crate::conductor::effect::CounterView;
 use crate::conductor::event::Event;
 use crate::protocol::messages::{
-    AttachSegmentsRequest, DeleteDetachedSegmentsRequest, DetachSegmentsRequest,
-    ExtendRecordingRequest2, MigrateSegmentsRequest, PurgeRecordingRequest, PurgeSegmentsRequest,
-    ReplayRequest, TruncateRecordingRequest,
+    AttachSegmentsRequest, BoundedReplayRequest, DeleteDetachedSegmentsRequest,
+    DetachSegmentsRequest, ExtendRecordingRequest2, MigrateSegmentsRequest, PurgeRecordingRequest,
+    PurgeSegmentsRequest, ReplayRequest, TruncateRecordingRequest,
 };
 use crate::segment::Geometry;
 use crate::segment::cut::clear_behind;
@@ -207,6 +208,30 @@ fn truncation_waits_for_its_replays() {
     while harness.tick() > 0 {}
     assert_eq!(harness.sent().last().map(String::as_str), Some(DELETED));
     assert_eq!(names(&harness).len(), 2);
+}
+
+#[test]
+fn nothing_is_replayed_where_files_are_deleted() {
+    let mut harness = recorded();
+    harness.send(truncate(0, FRAME));
+    harness.clear();
+    harness.out.counters.insert(4, CounterView { value: END, registration_id: 70.into() });
+    let fields = [6, 0, 0, -1, 4, 20, -1, -1];
+    harness.send(request(BoundedReplayRequest::TEMPLATE_ID, &fields, &[IPC]));
+    let text = "cannot start replay of recording 0 due to an outstanding delete operation";
+    assert_eq!(harness.sent(), [format!("6: error 0: {text}")]);
+}
+
+#[test]
+fn replays_of_other_recordings_hold_nothing_up() {
+    let mut harness = recorded();
+    add(&mut harness);
+    harness.send(replay(1, 0));
+    assert_eq!(outcome(&mut harness, detach(0, SEGMENT)), ["7: ok 0"]);
+    assert_eq!(outcome(&mut harness, attach(0)), ["7: ok 1"]);
+    assert_eq!(outcome(&mut harness, truncate(0, FRAME)).last().map(String::as_str), Some(DELETED));
+    harness.tell(Event::ReplayStarted(1.into(), Ok(-3)));
+    assert!(harness.orders().is_empty());
 }
 
 #[test]

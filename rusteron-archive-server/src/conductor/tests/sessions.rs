@@ -297,6 +297,9 @@ fn session_ends_without_rejection_when_the_client_leaves() {
     assert_eq!(harness.orders(), close);
 
     let mut harness = Harness::connected();
+    harness.tell(Event::RequestImageUnavailable((IMAGE + 1).into()));
+    harness.tick();
+    assert!(harness.orders().is_empty());
     harness.tell(Event::RequestImageUnavailable(IMAGE.into()));
     harness.tick();
     assert_eq!(harness.orders(), close);

@@ -1,7 +1,7 @@
 //! Replaying recorded messages.
 
 use rusteron_archive::{Archive, ArchiveErrorKind, ReplayLength, ReplayParams, ReplaySessionId};
-use rusteron_client::{PollError, Subscription};
+use rusteron_client::Subscription;
 use rusteron_test_support::archive::{
     ArchiveProcess, REPLAY_STREAM, drain, numbered, offer_numbered, record, replay_all,
 };
