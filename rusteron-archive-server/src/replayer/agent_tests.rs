@@ -253,6 +253,9 @@ fn aborts_and_returns_report_what_ended() {
         archive.turn();
         archive.from_replayer.try_recv().is_ok()
     });
+    archive.to_replayer.send(ReplayerCommand::AbortReplay(99.into())).unwrap();
+    archive.turn();
+    assert!(archive.from_replayer.try_recv().is_err());
     archive.to_replayer.send(ReplayerCommand::AbortReplay(REPLAY)).unwrap();
     archive.to_replayer.send(ReplayerCommand::AbortReplay(REPLAY)).unwrap();
     archive.turn();
@@ -260,9 +263,16 @@ fn aborts_and_returns_report_what_ended() {
     assert!(matches!(event.event, Some(Event::ReplayEnded(REPLAY, None))));
     assert!(archive.from_replayer.try_recv().is_err());
 
+    for command in
+        [RecorderCommand::AbortRecording(99.into()), RecorderCommand::ReturnSubscription(99.into())]
+    {
+        archive.to_recorder.send(command).unwrap();
+    }
+    archive.to_replayer.send(ReplayerCommand::AbortReplay(99.into())).unwrap();
+    archive.turn();
+    assert!(archive.from_recorder.try_recv().is_err());
     // Its recordings end before the subscription comes back.
     for command in [
-        RecorderCommand::AbortRecording(99.into()),
         RecorderCommand::ReturnSubscription(subscription_id.into()),
         RecorderCommand::AbortRecording(RECORDING),
     ] {

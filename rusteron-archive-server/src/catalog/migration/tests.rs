@@ -97,47 +97,6 @@ fn check(storage: &FaultyStorage, level: SyncLevel, migration: &Migration, conte
 }
 
 #[test]
-fn kill_leaves_all_or_nothing() {
-    for migration in migrations() {
-        let storage = recordings(SyncLevel::None);
-        let before = storage.log().len();
-        let mut catalog = open(&storage, &settings()).expect("a catalog");
-        catalog.migrate(&storage, &migration).expect("a migration");
-        let mut outcomes = Vec::new();
-        for changes in before..=storage.log().len() {
-            for pages in 0..2 {
-                let killed = storage.after_kill(changes, pages);
-                let context = format!("{migration:?}: {changes}");
-                outcomes.push(check(&killed, SyncLevel::None, &migration, &context));
-                // Nothing is left to do.
-                check(&killed, SyncLevel::None, &migration, &context);
-            }
-        }
-        assert_eq!((outcomes.first(), outcomes.last()), (Some(&false), Some(&true)));
-        assert!(outcomes.is_sorted());
-    }
-}
-
-#[test]
-fn power_cut_leaves_all_or_nothing() {
-    for migration in migrations() {
-        let level = SyncLevel::Data;
-        let storage = recordings(level);
-        let before = storage.log().len();
-        let mut catalog = open(&storage, &at(level)).expect("a catalog");
-        catalog.migrate(&storage, &migration).expect("a migration");
-        for changes in before..=storage.log().len() {
-            for seed in 0..20 {
-                let mut random = rusteron_test_support::Random::new(seed);
-                let mut survivors = |unsynced: usize| random.below(unsynced + 1);
-                let cut = storage.after_power_cut(changes, &mut survivors);
-                check(&cut, level, &migration, &format!("{migration:?}: {changes}, {seed}"));
-            }
-        }
-    }
-}
-
-#[test]
 fn failure_of_any_change_is_undone_or_finished_later() {
     for migration in migrations() {
         for level in [SyncLevel::None, SyncLevel::Data] {

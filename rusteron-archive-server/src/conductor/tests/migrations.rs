@@ -93,6 +93,19 @@ fn wrong_migrations_change_nothing() {
     assert_eq!(refusal, text);
 }
 
+#[test]
+fn recording_whose_files_are_deleted_is_not_migrated() {
+    let mut harness = recorded();
+    add(&mut harness);
+    outcome(&mut harness, purge_segments(1, 2 * SEGMENT));
+    harness.send(truncate(0, 2 * SEGMENT));
+    harness.clear();
+    harness.send(migrate(0, 1));
+    harness.send(migrate(1, 0));
+    let text = "7: error 0: another delete operation in progress for recording id: 0";
+    assert_eq!(harness.sent(), [text; 2]);
+}
+
 /// Requests that change the edges or the files of one of [`contiguous`] recordings.
 fn changes(recording: i64) -> Vec<Vec<u8>> {
     let (start, end) = if recording == 0 { (0, 2 * SEGMENT) } else { (2 * SEGMENT, END) };

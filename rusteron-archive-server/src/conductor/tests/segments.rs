@@ -13,7 +13,7 @@ use crate::protocol::messages::{
 };
 use crate::segment::Geometry;
 use crate::segment::cut::clear_behind;
-use crate::storage::faulty::FaultyStorage;
+use crate::storage::faulty::{Change, FaultyStorage};
 use crate::storage::{Storage, SyncLevel};
 
 const IPC: &str = "aeron:ipc";
@@ -236,12 +236,18 @@ fn replays_of_other_recordings_hold_nothing_up() {
 
 #[test]
 fn extension_is_refused_while_its_segments_are_deleted() {
-    let mut harness = recorded();
-    harness.send(truncate(0, FRAME));
     let refused = "cannot extend recording 0 due to an outstanding delete operation";
-    harness.clear();
-    harness.send(extend(0));
-    assert_eq!(harness.sent(), [format!("8: error 0: {refused}")]);
+    let is_refused = |position| {
+        let mut harness = recorded();
+        harness.send(truncate(0, position));
+        harness.clear();
+        harness.send(extend(0));
+        assert_eq!(harness.sent(), [format!("8: error 0: {refused}")]);
+        harness
+    };
+    // The only file that is deleted begins where the recording ends.
+    is_refused(3 * SEGMENT);
+    let mut harness = is_refused(FRAME);
     while harness.tick() > 0 {}
     harness.send(extend(0));
     let subscription = harness.register();
@@ -402,8 +408,11 @@ fn wrong_files_are_not_attached() {
 #[test]
 fn files_are_not_attached_while_they_are_deleted() {
     let mut harness = recorded();
+    add(&mut harness);
     harness.send(purge_segments(0, 2 * SEGMENT));
     harness.clear();
+    harness.send(attach(1));
+    assert_eq!(harness.sent(), ["7: ok 0"]);
     for request in [attach(0), purge(0), delete_detached(0), migrate(0, 0)] {
         harness.send(request);
     }
@@ -520,6 +529,8 @@ fn power_cut_at_any_change_keeps_what_was_answered() {
         assert!(answers[0].starts_with("7: ok"), "{answers:?}");
         states.push((harness.storage.changes(), known(&harness)));
     }
+    // Deleted files stay away.
+    assert_eq!(harness.storage.log().last(), Some(&Change::SyncDir));
     let mut random = Random::new(1);
     for changes in states[0].0..=harness.storage.changes() {
         let after = states.partition_point(|(made, _)| *made <= changes);
