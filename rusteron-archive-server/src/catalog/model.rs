@@ -523,20 +523,3 @@ fn power_cut_between_the_pages_of_an_entry_is_survived() {
         }
     }
 }
-
-/// Without syncs, a power cut takes any pages. The catalog opens, or says what is wrong.
-#[test]
-fn power_cut_without_syncs_is_survived() {
-    for seed in 0..4 {
-        let settings = CatalogSettings { capacity: 100, ..settings() };
-        let (storage, _) = script(seed, &settings, 40);
-        let mut random = Random::new(seed);
-        for changes in 0..=storage.log().len() {
-            let mut survivors = |unsynced: usize| random.below(unsynced + 1);
-            match open(&storage.after_power_cut(changes, &mut survivors), &settings) {
-                Ok(_) | Err(CatalogError::Corrupt { .. }) => {}
-                Err(error) => panic!("seed {seed}, {changes}: {error}"),
-            }
-        }
-    }
-}
