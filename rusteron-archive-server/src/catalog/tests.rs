@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use rusteron_test_support::Random;
 
 use super::*;
 use crate::catalog::descriptor::{

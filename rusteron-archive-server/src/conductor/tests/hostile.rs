@@ -6,7 +6,7 @@ use crate::conductor::tests::harness::{
     FIRST_SESSION, Harness, IMAGE, TERM_LENGTH, connect_request, image,
 };
 use crate::protocol::PROTOCOL_VERSION;
-use crate::protocol::messages::{ArchiveIdRequest, LAYOUTS, encode_values};
+use crate::protocol::messages::ArchiveIdRequest;
 
 /// Images of the hostile client's requests.
 const IMAGES: [i64; 2] = [200, 201];
