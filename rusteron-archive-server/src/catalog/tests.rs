@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-
 use super::*;
 use crate::catalog::descriptor::{
     CHECKSUM_OFFSET, FIXED_LENGTH, RECORDING_ID_OFFSET, STATE_OFFSET,
@@ -156,6 +155,34 @@ fn id_of_a_segment_that_came_is_skipped() {
     assert_eq!(catalog.add(start, 0).expect("a recording"), 4);
     storage.create("5-0.rec", 64 << 10).expect("a segment");
     assert_eq!(catalog.add_copy(NEW, 0).expect("a copy"), 6);
+}
+
+#[test]
+fn garbage_behind_the_end_is_overwritten() {
+    let mut bytes = content(&three_recordings());
+    // A length of 0 ends the entries.
+    bytes[FIRST + 3 * 192 + 4..][..8192].fill(17);
+    let storage = with_content(&bytes);
+    for id in 3..6 {
+        let mut catalog = open(&storage, &settings()).expect("a catalog");
+        assert_eq!(catalog.add(NEW, 9).expect("a recording"), id);
+    }
+    let catalog = open(&storage, &settings()).expect("a catalog");
+    assert_eq!(catalog.descriptors_from(0.into()).count(), 6);
+}
+
+#[test]
+fn update_that_failed_can_be_repeated() {
+    for failing in 0..6 {
+        let storage = three_recordings();
+        let mut catalog = open(&storage, &settings()).expect("a catalog");
+        let channel = format!("aeron:ipc?alias={}", "x".repeat(200));
+        storage.fail_after(failing, std::io::ErrorKind::PermissionDenied);
+        let _ = catalog.update_channel(1.into(), "aeron:ipc", &channel);
+        storage.fail_after(usize::MAX, std::io::ErrorKind::Other);
+        catalog.update_channel(1.into(), "aeron:ipc", &channel).expect("another attempt");
+        assert!(catalog.channel_contains(1.into(), b"xxx"), "{failing}");
+    }
 }
 
 #[test]

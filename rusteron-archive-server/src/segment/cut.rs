@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use crate::ids::RecordingId;
     use crate::segment::sample;
-    use crate::storage::faulty::FaultyStorage;
+    use crate::storage::faulty::{Change, FaultyStorage};
 
     const GEOMETRY: Geometry = Geometry {
         recording_id: RecordingId::new(3),
@@ -189,6 +189,19 @@ mod tests {
     /// Keeps what a segment has behind its first 64 bytes.
     fn keep(storage: &FaultyStorage) -> io::Result<String> {
         keep_behind(storage, &GEOMETRY, 64, SyncLevel::None)
+    }
+
+    #[test]
+    fn what_is_kept_and_cut_is_synced() {
+        let storage = FaultyStorage::default();
+        let level = SyncLevel::Data;
+        let mut file = storage.create("3-0.rec", 64 << 10).expect("a segment");
+        file.write_all_at(&[1; 128], 0).expect("bytes");
+        keep_behind(&storage, &GEOMETRY, 64, level).expect("kept");
+        cut(&storage, &GEOMETRY, 64, level).expect("cut");
+        let log = storage.log();
+        let synced = |file| log.contains(&Change::Sync { file, level });
+        assert!(synced(0) && synced(1), "{log:?}");
     }
 
     #[test]
