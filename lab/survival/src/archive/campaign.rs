@@ -268,9 +268,8 @@ impl ArchiveCampaign {
             command.args(["-checksum", "io.aeron.archive.checksum.Crc32"]);
         }
         let (status, text) = answer_no(command).map_err(|error| refused(error.to_string()))?;
-        let recordings = directory.streams.iter().flat_map(|stream| &stream.recordings);
-        let are_valid =
-            recordings.map(|it| text.contains(&format!("(recordingId={}) OK", it.id))).all(|it| it);
+        let mut recordings = directory.streams.iter().flat_map(|stream| &stream.recordings);
+        let are_valid = recordings.all(|it| text.contains(&format!("(recordingId={}) OK", it.id)));
         if !status.success() || !are_valid || text.contains("ERR") {
             return Err(refused(format!("{status}: {text}")));
         }
