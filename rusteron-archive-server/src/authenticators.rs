@@ -37,16 +37,6 @@ pub(crate) fn authorisation(name: &str) -> Result<Box<dyn Authorisation>, String
     make(AUTHORISATIONS, name)
 }
 
-/// Checks the class name of an authenticator's supplier.
-pub(crate) fn check_authenticator(supplier: &str) -> Result<(), String> {
-    authenticator(supplier).map(drop)
-}
-
-/// Checks the name of an authorisation.
-pub(crate) fn check_authorisation(name: &str) -> Result<(), String> {
-    authorisation(name).map(drop)
-}
-
 fn make<T: ?Sized>(known: &[Named<T>], name: &str) -> Result<Box<T>, String> {
     let found = known.iter().find(|(known, _)| *known == name).map(|(_, make)| make());
     found.ok_or_else(|| {
@@ -181,12 +171,12 @@ mod tests {
 
     #[test]
     fn unknown_names_are_refused() {
-        let error = check_authenticator("com.example.Mine").expect_err("a class");
+        let error = authenticator("com.example.Mine").map(drop).expect_err("a class");
         assert_eq!(
             error,
             "must be io.aeron.security.DefaultAuthenticatorSupplier or \
              io.aeron.samples.archive.SampleAuthenticatorSupplier"
         );
-        assert_eq!(check_authorisation(""), Err("must be ALLOW_ALL or DENY_ALL".to_owned()));
+        assert_eq!(authorisation("").map(drop), Err("must be ALLOW_ALL or DENY_ALL".to_owned()));
     }
 }

@@ -19,9 +19,17 @@ use crate::java_names;
 use crate::segment::checksum::Checksum;
 
 include!(concat!(env!("OUT_DIR"), "/settings.rs"));
-include!(concat!(env!("OUT_DIR"), "/settings_macro.rs"));
 
 /// A setting of an archive server as an environment variable, for programs that check or show a configuration.
+///
+/// ```
+/// use rusteron_archive_server::ArchiveServerContext;
+///
+/// let context = ArchiveServerContext::new();
+/// let length = ArchiveServerContext::setting("AERON_ARCHIVE_SEGMENT_FILE_LENGTH").expect("it");
+/// assert!(length.check("64m").is_ok());
+/// assert_eq!(length.value(&context).as_deref(), Some("134217728"));
+/// ```
 pub type Setting = rusteron_core::settings::Setting<ArchiveServerContext>;
 
 type Supplier<T> = Arc<dyn Fn() -> Box<T> + Send + Sync>;
@@ -85,21 +93,6 @@ impl ArchiveServerContext {
         let mut context = Self::new();
         read_variables(SETTINGS, &mut context, or_of_driver).map_err(invalid)?;
         Ok(context)
-    }
-
-    /// Returns the settings that environment variables set, for programs that check or show a configuration.
-    ///
-    /// ```
-    /// use rusteron_archive_server::ArchiveServerContext;
-    ///
-    /// let context = ArchiveServerContext::new();
-    /// let mut settings = ArchiveServerContext::settings();
-    /// let length = settings.find(|setting| setting.variable() == "AERON_ARCHIVE_SEGMENT_FILE_LENGTH").expect("it");
-    /// assert!(length.check("64m").is_ok());
-    /// assert_eq!(length.value(&context).as_deref(), Some("134217728"));
-    /// ```
-    pub fn settings() -> impl Iterator<Item = &'static Setting> {
-        SETTINGS.iter().filter(|setting| !setting.variable.is_empty())
     }
 
     /// Sets the authenticator of clients, in place of the one that

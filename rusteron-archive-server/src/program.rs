@@ -24,7 +24,7 @@ use rusteron_media_driver::program::{
     KnownSettings, Problem, context_without_event_log, driver_configuration, new_context,
     print_configuration, refuse_fatal_settings, setting_line,
 };
-use rusteron_media_driver::{DriverContext, MediaDriver, Setting, ThreadingMode};
+use rusteron_media_driver::{DriverContext, MediaDriver, ThreadingMode};
 
 use self::options::{Archive, ArchivingMediaDriver, Options};
 use crate::context::{ArchiveServerContext, ArchiveThreadingMode};
@@ -107,7 +107,7 @@ impl Program {
             known.add_driver();
         } else {
             // Of the process that runs the driver, which shares the environment or the file of properties.
-            Setting::all().iter().for_each(|setting| known.add(setting.variable(), |_| Ok(())));
+            DriverContext::settings().for_each(|setting| known.add(setting.variable(), |_| Ok(())));
         }
         for setting in ArchiveServerContext::settings() {
             known.add(setting.variable(), move |text| setting.check(text));
@@ -134,9 +134,8 @@ impl Program {
             return Ok(());
         }
         // Those that it shares with the driver come with the driver's.
-        let is_of_driver = |variable| Setting::all().iter().any(|it| it.variable() == variable);
         let mut text: String = ArchiveServerContext::settings()
-            .filter(|setting| !self.has_driver || !is_of_driver(setting.variable()))
+            .filter(|it| !self.has_driver || DriverContext::setting(it.variable()).is_none())
             .map(|setting| setting_line(setting.variable(), setting.value(&context)))
             .collect();
         text.extend(driver.as_ref().map(driver_configuration));
@@ -201,8 +200,7 @@ impl Program {
 }
 
 fn is_of_archive(problem: &Problem) -> bool {
-    let is_same = |variable| ArchiveServerContext::settings().any(|it| it.variable() == variable);
-    problem.variable.is_some_and(is_same)
+    problem.variable.and_then(ArchiveServerContext::setting).is_some()
 }
 
 /// Describes the settings that no part of the program knows or can read, a line each.

@@ -99,7 +99,7 @@ impl ArchiveContext {
         // the buffer that it uses.
         unsafe { sys::aeron_archive_context_init(&mut raw) }.into_result()?;
         drop(lock);
-        warn_of_missing_units(["AERON_ARCHIVE_MESSAGE_TIMEOUT"]);
+        warn_of_missing_units(Self::settings());
         Ok(Self {
             raw: NonNull::new(raw).ok_or_else(last_error)?,
             events: Arc::default(),

@@ -84,10 +84,7 @@ impl Context {
         // from the buffer that it uses.
         unsafe { sys::aeron_context_init(&mut raw) }.into_result()?;
         drop(lock);
-        warn_of_missing_units([
-            "AERON_CLIENT_RESOURCE_LINGER_DURATION",
-            "AERON_CLIENT_IDLE_SLEEP_DURATION",
-        ]);
+        warn_of_missing_units(Self::settings());
         let raw = NonNull::new(raw).ok_or_else(last_error)?;
         let mut context = Self {
             raw,
@@ -158,6 +155,18 @@ impl Context {
             Err(error)
         })?;
         Ok(self)
+    }
+
+    /// Returns the idle strategy of the conductor's thread. `None` when Aeron has none of the choices, as
+    /// after a setter that failed.
+    #[doc(alias = "aeron_context_get_idle_strategy")]
+    pub fn idle_strategy(&self) -> Option<IdleStrategyKind> {
+        // SAFETY: the context is live, and C only reads it here.
+        let name = unsafe { sys::aeron_context_get_idle_strategy(self.as_ptr()) };
+        // SAFETY: C's string stays as it is until a setter, which needs `&mut self`.
+        (!name.is_null())
+            .then(|| IdleStrategyKind::from_c_str(unsafe { CStr::from_ptr(name) }))
+            .flatten()
     }
 
     fn load_idle_strategy(&self, kind: IdleStrategyKind) -> Result<()> {

@@ -26,7 +26,6 @@
 mod header;
 mod lists;
 mod methods;
-mod plain;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -38,8 +37,7 @@ pub use table::Table;
 
 /// Writes what the table `settings.txt` of a crate says into `OUT_DIR`, for its build script:
 ///
-/// - `settings.rs`: the methods of the type `context`, and the macro `for_each_setting`;
-/// - `variables.rs`: the elements of an array of `Setting`;
+/// - `settings.rs`: the methods of the type `context`, the static `SETTINGS`, and the macro `for_each_setting`;
 /// - `coverage.rs`: for tests, a pair of `&[&str]`: the functions of the C header, and those that the methods call.
 ///
 /// `prefix` is that of the context's C functions, such as `aeron_context`.
@@ -48,43 +46,41 @@ pub use table::Table;
 /// All mistakes in the table; files that cannot be read or written; if this is no build script of a package that depends
 /// on `rusteron-sys` directly.
 pub fn generate(context: &str, prefix: &str, header: &str) -> Result<(), String> {
-    let table = read_table("settings.txt", Table::parse)?;
     let header_path = find_header(header)?;
     println!("cargo::rerun-if-changed={}", header_path.display());
     let declared = header::declared(&read(&header_path)?);
-    let (methods, wrapped) = methods::methods(&table, context, prefix);
-    let macros = lists::macro_of_settings(&table, context, &crate_name()?);
-    write("settings.rs", &(methods + "\n" + &macros))?;
-    write("variables.rs", &lists::settings(&table))?;
-    write("coverage.rs", &format!("(&{declared:?}, &{wrapped:?})\n"))
+    let called = write_settings(context, "settings.txt", Some(prefix))?;
+    write("coverage.rs", &format!("(&{declared:?}, &{called:?})\n"))
 }
 
-/// Writes what a table says about a context without C into `OUT_DIR`. For the table `settings.txt`:
-///
-/// - `settings.rs`: the structure `Values`, the methods of the type `context`, and the static `SETTINGS`;
-/// - `settings_macro.rs`: the macro `for_each_setting`, of which a crate can have one.
+/// Writes what a table says about a context without C into `OUT_DIR`. For the table `settings.txt`, the file is
+/// `settings.rs`: the structure `Values`, the methods of the type `context`, the static `SETTINGS`, and the macro
+/// `for_each_setting`. A crate can have one such macro, so that tables of other names have none.
 ///
 /// # Errors
 /// All mistakes in the table; files that cannot be read or written.
 pub fn generate_plain(context: &str, table: &str) -> Result<(), String> {
-    let name = Path::new(table).file_stem().unwrap_or_default().to_string_lossy();
-    let table = read_table(table, Table::parse_plain)?;
-    write(&format!("{name}.rs"), &plain::settings(&table, context)?)?;
-    let macros = lists::macro_of_settings(&table, context, &crate_name()?);
-    write(&format!("{name}_macro.rs"), &macros)
+    write_settings(context, table, None).map(drop)
 }
 
-/// The name of the crate in Rust's code.
-fn crate_name() -> Result<String, String> {
-    Ok(variable("CARGO_PKG_NAME")?.replace('-', "_"))
-}
-
-fn read_table(
-    name: &str,
-    parse: impl FnOnce(&str) -> Result<Table, String>,
-) -> Result<Table, String> {
-    println!("cargo::rerun-if-changed={name}");
-    parse(&read(Path::new(name))?).map_err(|problems| format!("{name}:\n{problems}"))
+/// Returns the functions of C that the methods call.
+fn write_settings(context: &str, file: &str, prefix: Option<&str>) -> Result<Vec<String>, String> {
+    println!("cargo::rerun-if-changed={file}");
+    let parse = if prefix.is_some() { Table::parse } else { Table::parse_plain };
+    let table =
+        parse(&read(Path::new(file))?).map_err(|problems| format!("{file}:\n{problems}"))?;
+    let crate_name = variable("CARGO_PKG_NAME")?.replace('-', "_");
+    let name = Path::new(file).file_stem().unwrap_or_default().to_string_lossy();
+    let (mut text, called) = methods::methods(&table, context, prefix);
+    if prefix.is_none() {
+        text += &methods::fields(&table);
+    }
+    text += &lists::settings(&table, context, &crate_name, prefix.is_none());
+    if name == "settings" {
+        text += &lists::macro_of_settings(&table, context, &crate_name);
+    }
+    write(&format!("{name}.rs"), &text)?;
+    Ok(called)
 }
 
 fn write(name: &str, text: &str) -> Result<(), String> {

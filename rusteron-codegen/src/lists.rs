@@ -8,11 +8,12 @@ use crate::table::{Kind, Setting, Table, Values, bytes, nanos};
 pub(crate) fn macro_of_settings(table: &Table, context: &str, crate_name: &str) -> String {
     let mut rows = String::new();
     let first = table.0.first().map_or("", Setting::rust_name);
-    for setting in table.0.iter().filter(|setting| setting.is_generated()) {
+    for setting in table.0.iter().filter(|setting| setting.c_name.is_some()) {
         let kind = match setting.kind {
             Kind::Text { .. } | Kind::IdleArguments => "text",
             Kind::Path => "path",
             Kind::IdleStrategy => "choice",
+            Kind::Custom(..) if !setting.is_optional => "choice",
             _ => "value",
         };
         let language = if setting.not_in_python { "rust" } else { "any" };
@@ -41,70 +42,160 @@ pub(crate) fn macro_of_settings(table: &Table, context: &str, crate_name: &str) 
     )
 }
 
-/// Returns the elements of `&[Setting]`, for a program that reads and shows variables.
-pub(crate) fn settings(table: &Table) -> String {
-    let mut out = "&[\n".to_owned();
-    for setting in table.0.iter() {
-        let Some(variable) = &setting.variable else { continue };
+/// Returns the static `SETTINGS`, and the functions of the context that give access to it. `is_plain` for a context
+/// without C.
+pub(crate) fn settings(table: &Table, context: &str, crate_name: &str, is_plain: bool) -> String {
+    let mut list = String::new();
+    // Setters without C find a setting by its name, to check the value.
+    for setting in table.0.iter().filter(|setting| is_plain || setting.variable.is_some()) {
         let name = setting.rust_name();
-        let value = match &setting.kind {
-            _ if setting.is_unread => "Value::Unread".to_owned(),
-            _ if setting.c_name.is_none() => "Value::Verbatim".to_owned(),
-            _ if setting.words == ["on", "off"] => format!("Value::Of(|c| on_or_off(c.{name}()))"),
-            _ if names(setting).is_some() => {
-                format!("Value::Named(|c| c.{name}().map(|named| named.name()))")
-            }
-            Kind::Duration if setting.is_in_millis() => {
-                format!("Value::Of(|c| c.{name}().as_millis().to_string())")
-            }
-            _ => format!("Value::Of(|c| c.{name}().to_text())"),
-        };
-        let format = format(setting);
-        let checked = setting.is_checked;
+        let variable = setting.variable.as_deref().unwrap_or_default();
+        let (format, set) = (format(setting, is_plain), set(setting, is_plain));
         let _ = writeln!(
-            out,
-            "    Setting {{ name: {name:?}, variable: {variable:?}, format: {format}, value: {value}, is_checked: {checked} }},"
+            list,
+            "        Setting {{\n            name: {name:?},\n            variable: {variable:?},\n            \
+             format: {format},\n            set: {set},\n            source: {},\n        }},",
+            source(setting, is_plain)
         );
     }
-    out + "]\n"
+    format!(
+        "impl {context} {{\n    \
+         /// Returns the settings that environment variables set, for programs that check or show a configuration.\n    \
+         ///\n    /// ```\n    /// use {crate_name}::{context};\n    ///\n    \
+         /// for setting in {context}::settings() {{\n    \
+         ///     println!(\"{{}}\", setting.variable());\n    /// }}\n    /// ```\n    \
+         pub fn settings() -> impl Iterator<Item = &'static ::rusteron_core::settings::Setting<Self>> {{\n        \
+         SETTINGS.iter().filter(|setting| !setting.variable.is_empty())\n    }}\n\n    \
+         /// Returns the setting that an environment variable sets.\n    \
+         pub fn setting(variable: &str) -> Option<&'static ::rusteron_core::settings::Setting<Self>> {{\n        \
+         Self::settings().find(|setting| setting.variable == variable)\n    }}\n}}\n\n\
+         static SETTINGS: &[::rusteron_core::settings::Setting<{context}>] = {{\n    \
+         #[allow(unused_imports)]\n    \
+         use ::rusteron_core::settings::{{Form, Format, Limit, Setting, Source, duration, flag, number, parse, size}};\n\n    \
+         &[\n{list}    ]\n}};\n\n"
+    )
 }
 
-/// The table of the functions that a variable can name.
-fn names(setting: &Setting) -> Option<&str> {
-    let idle = (setting.kind == Kind::IdleStrategy).then_some("IDLE_STRATEGIES");
-    setting.names.as_deref().or(idle)
+/// Returns whether the setting has a function of C by one of several names.
+fn is_function(setting: &Setting, is_plain: bool) -> bool {
+    match setting.kind {
+        Kind::IdleStrategy => !is_plain,
+        Kind::Custom(..) => !setting.is_optional,
+        _ => false,
+    }
 }
 
-/// Returns the `rusteron_core::settings::Format` of a variable.
-pub(crate) fn format(setting: &Setting) -> String {
+/// Returns the closure that sets the value to a text that has the format.
+fn set(setting: &Setting, is_plain: bool) -> String {
+    if setting.c_name.is_none() || setting.variable.is_none() {
+        return "|_, _| Ok(())".to_owned();
+    }
+    let value = match (&setting.kind, &setting.read) {
+        (Kind::Text { .. }, _) if is_plain => {
+            "parse(text, |text| Some(text.to_owned()))?".to_owned()
+        }
+        (Kind::Text { .. } | Kind::IdleArguments, _) => "parse(text, Some)?".to_owned(),
+        (Kind::Path, _) => if is_plain { "text.into()" } else { "text" }.to_owned(),
+        (Kind::Flag, _) => "parse(text, flag)?".to_owned(),
+        (Kind::Size(_), _) => "parse(text, size)?".to_owned(),
+        (Kind::Number(_), _) => "parse(text, number)?".to_owned(),
+        (Kind::Duration, _) if setting.is_in_millis() => {
+            "parse(text, number).map(Duration::from_millis)?".to_owned()
+        }
+        (Kind::Duration, _) => "parse(text, duration)?".to_owned(),
+        (_, Some(function)) => format!("parse(text, |text| {function}(text).ok())?"),
+        (Kind::Custom(function, _), _) if !is_function(setting, is_plain) => {
+            format!("parse(text, |text| {function}(text).ok())?")
+        }
+        (Kind::IdleStrategy, _) if !is_plain => "parse(text, idle_strategy)?".to_owned(),
+        _ => "parse(text, |text| text.parse().ok())?".to_owned(),
+    };
+    let is_wrapped = setting.is_optional && !matches!(setting.kind, Kind::Custom(..));
+    let value = if is_wrapped { format!("Some({value})") } else { value };
+    let name = setting.rust_name();
+    match setting.by_hand || !is_plain {
+        true => format!(
+            "|context, text| context.set_{name}({value}).map(drop).map_err(|error| error.to_string())"
+        ),
+        false => format!("|context, text| {{ context.values.{name} = {value}; Ok(()) }}"),
+    }
+}
+
+/// Returns the `Source` of the value's text.
+fn source(setting: &Setting, is_plain: bool) -> String {
+    let name = setting.rust_name();
+    if setting.is_unread {
+        return "Source::Unread".to_owned();
+    }
+    if setting.c_name.is_none() || setting.variable.is_none() {
+        return "Source::Variable(|_| None)".to_owned();
+    }
+    if setting.is_checked {
+        return format!("Source::CheckedSize(|context| context.{name}() as u64)");
+    }
+    if is_function(setting, is_plain) {
+        return format!(
+            "Source::Variable(|context| context.{name}().map(|named| named.name().to_owned()))"
+        );
+    }
+    match setting.is_optional {
+        true => format!(
+            "Source::Context(|context| context.{name}().map(|value| {}))",
+            value_text(setting, "value")
+        ),
+        false => format!(
+            "Source::Context(|context| Some({}))",
+            value_text(setting, &format!("context.{name}()"))
+        ),
+    }
+}
+
+/// Returns the expression of the text that a value has in the variable.
+pub(crate) fn value_text(setting: &Setting, value: &str) -> String {
+    match &setting.kind {
+        Kind::Duration if setting.is_in_millis() => format!("{value}.as_millis().to_string()"),
+        Kind::Duration => format!("::rusteron_core::settings::duration_text({value})"),
+        Kind::Path => format!("{value}.display().to_string()"),
+        Kind::Flag if setting.words == ["on", "off"] => {
+            format!("if {value} {{ \"on\" }} else {{ \"off\" }}.to_owned()")
+        }
+        Kind::Custom(function, _) => format!("{function}_text({value})"),
+        _ => format!("{value}.to_string()"),
+    }
+}
+
+/// Returns the `Format` of a variable.
+fn format(setting: &Setting, is_plain: bool) -> String {
     let (form, least, most) = match &setting.values {
         Some(values) => (&*values.form, &*values.least, &*values.most),
         None => ("", "", ""),
     };
-    if let Some(table) = names(setting) {
-        let check =
-            if setting.kind == Kind::Other("functions".into()) { "functions" } else { "function" };
-        return format!("Format::Custom(|text| {check}({table}, text))");
-    }
+    let end = |text: &str, open: &str, value: fn(&str) -> String| match text {
+        "" => open.to_owned(),
+        text => value(text),
+    };
     if !setting.words.is_empty() {
         return format!("Format::Word(&{:?})", setting.words);
     }
     match &setting.kind {
+        _ if setting.read.is_some() => {
+            let function = setting.read.as_deref().unwrap_or_default();
+            format!("Format::Custom(|text| {function}(text).map(drop))")
+        }
         Kind::Flag => "Format::Flag".into(),
+        Kind::Path if is_plain => "Format::Path".into(),
         Kind::Duration if setting.is_in_millis() => "Format::Milliseconds".into(),
         Kind::Duration => {
-            let end = |text: &str, limit: &str| match text {
-                "" => limit.to_owned(),
-                duration => nanos(duration),
-            };
-            format!("Format::Duration({}..={})", end(least, "0"), end(most, "i64::MAX as u64"))
+            format!(
+                "Format::Duration({}..={})",
+                end(least, "0", nanos),
+                end(most, "i64::MAX as u64", nanos)
+            )
         }
-        Kind::Number(ty) | Kind::Other(ty) if ty.starts_with(['i', 'u']) => {
-            let end = |text: &str, limit| match text {
-                "" => format!("{ty}::{limit} as i128"),
-                number => number.to_owned(),
-            };
-            format!("Format::Number({}..={})", end(least, "MIN"), end(most, "MAX"))
+        Kind::Number(ty) => {
+            let own = |text: &str| text.to_owned();
+            let (min, max) = (format!("{ty}::MIN as i128"), format!("{ty}::MAX as i128"));
+            format!("Format::Number({}..={})", end(least, &min, own), end(most, &max, own))
         }
         Kind::Size(_) => {
             let form = match *form.rsplit(' ').collect::<Vec<_>>() {
@@ -113,15 +204,28 @@ pub(crate) fn format(setting: &Setting) -> String {
                 [number, ..] if !number.is_empty() => format!("Form::MultipleOf({number})"),
                 _ => "Form::Any".into(),
             };
-            let most = if most.is_empty() { "i64::MAX as u64".into() } else { bytes(most) };
-            format!("Format::Size(Limit {{ min: {}, max: {most}, form: {form} }})", bytes(least))
+            let (min, max) = (end(least, "0", bytes), end(most, "i64::MAX as u64", bytes));
+            format!("Format::Size(Limit {{ min: {min}, max: {max}, form: {form} }})")
         }
+        Kind::Custom(function, argument) if argument.is_empty() => {
+            format!("Format::Custom(|text| {function}(text).map(drop))")
+        }
+        Kind::Custom(function, argument) => {
+            format!("Format::Custom(|text| {function}({argument}, text))")
+        }
+        _ if setting.variable.is_none() => "Format::Text".into(),
+        Kind::IdleStrategy | Kind::Enum(_) if is_plain => {
+            let ty = if let Kind::Enum(name) = &setting.kind { name } else { "IdleStrategyKind" };
+            format!(
+                "Format::Custom(|text| text.parse::<{ty}>().map(drop).map_err(|error| error.to_string()))"
+            )
+        }
+        Kind::IdleStrategy => "Format::Custom(|text| function(IDLE_STRATEGIES, text))".into(),
         Kind::IdleArguments => {
             let strategy =
                 setting.variable.as_deref().unwrap_or_default().trim_end_matches("_INIT_ARGS");
             format!("Format::Custom(|text| idle_arguments({strategy:?}, text))")
         }
-        Kind::Other(name) => format!("Format::Custom({name})"),
         _ => "Format::Text".into(),
     }
 }
@@ -200,11 +304,8 @@ fn plain(markdown: &str) -> String {
 /// Returns a `TypedDict` of the keyword arguments that set the settings in Python.
 pub fn python_stub(table: &Table, class: &str) -> String {
     let mut out = format!("class {class}(TypedDict, total=False):\n");
-    let offered = |setting: &&Setting| setting.is_generated() || setting.setter_by_hand;
-    for setting in table.0.iter().filter(offered) {
-        if setting.not_in_python {
-            continue;
-        }
+    let is_offered = |setting: &&Setting| setting.c_name.is_some() && !setting.not_in_python;
+    for setting in table.0.iter().filter(is_offered) {
         let ty = match &setting.kind {
             Kind::Flag => "bool".to_owned(),
             Kind::Size(_) | Kind::Number(_) => "int".to_owned(),
@@ -219,4 +320,60 @@ pub fn python_stub(table: &Table, class: &str) -> String {
         let _ = writeln!(out, "    {}: {ty}{none}", setting.rust_name());
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_checked_set_and_written() {
+        for (row, is_plain, parts) in [
+            (
+                "room A\n  size, must be power of two 64k..1g",
+                false,
+                &["form: Form::PowerOfTwo", "Source::CheckedSize(|context| context.room() as u64)"]
+                    [..],
+            ),
+            (
+                "wait -\n  optional duration, values 1ns..1s",
+                true,
+                &["Format::Duration(1..=1000000000)"],
+            ),
+            (
+                "wait_ms A\n  duration",
+                false,
+                &["Format::Milliseconds", "parse(text, number)", "context.wait().as_millis()"],
+            ),
+            ("channel A\n  text, read names::udp", true, &["names::udp(text).map(drop)"]),
+            (
+                "sum B\n  optional enum Sum, read names::sum",
+                true,
+                &["context.values.sum = Some(parse(text, |text| names::sum(text).ok())?)"],
+            ),
+            (
+                "mode C\n  enum Mode, default ON, words ON OFF",
+                true,
+                &["Format::Word(&[\"ON\", \"OFF\"])"],
+            ),
+            (
+                "from D\n  optional ports, by hand",
+                false,
+                &["context.set_from(parse(text, |text| ports(text).ok())?)", "ports_text(value)"],
+            ),
+            (
+                "flow E\n  function FLOWS, by hand",
+                false,
+                &["function(FLOWS, text)", "Source::Variable(|context| context.flow()"],
+            ),
+            ("- F\n  unread text", false, &["Source::Unread", "Format::Text"]),
+        ] {
+            let parse = if is_plain { Table::parse_plain } else { Table::parse };
+            let table = parse(&format!("{row}\n  Text.")).expect("a table");
+            let text = settings(&table, "Context", "tiny", is_plain);
+            for part in parts {
+                assert!(text.contains(part), "{row}: {part}: {text}");
+            }
+        }
+    }
 }

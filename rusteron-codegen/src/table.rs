@@ -15,24 +15,24 @@
 /// ```
 ///
 /// The types are `flag`, `size` and `size u64` (bytes), `number i32` and the like, `duration` (of the unit in which the
-/// name ends, `_ns` or `_ms`), `optional duration`, `text copied` and `text retained` (C copies it or keeps the pointer;
-/// `text` for a variable without a setter), `path`, `idle strategy`, `idle arguments`, `enum Name`, and any other word for
-/// the format of a variable that has no generated methods.
+/// name ends, `_ns` or `_ms`), `text copied` and `text retained` (C copies it or keeps the pointer; `text` for a variable
+/// without a setter), `path`, `idle strategy`, `idle arguments`, and `enum Name`, whose variants are read by `FromStr`.
+/// Any other word is a function that reads the variable's text, and a second word its argument; a setting of such a type
+/// is by hand, or a variable without a setter. Before the type may stand `optional`, for a setting that can be absent, and
+/// `unread`, for a variable that no program reads.
 ///
 /// The settings of a context [without C](crate::generate_plain) have Rust's names, `text` without a word, and `optional`
-/// before any type but `text`. An enumeration is `Copy`, and has the names of its variants in Rust as words; it and an
-/// idle strategy are parsed by `FromStr`, unless a function reads them.
+/// before any type but `text`. An enumeration is `Copy`, and its default is the name of a variant.
 ///
 /// The attributes are:
 ///
 /// - `default X`: the default, as the environment variable would have it;
 /// - `values A..B`, before that `power of two`, `power of two and N` or `multiple of N`: the values of the variable;
-/// - `checked`: a launch refuses other values, in place of cutting the variable's;
-/// - `words A B`, `names TABLE`: the values of a variable with names;
-/// - `name X`: the name in Rust, if it differs; `getter X`: the getter's in C, if it differs;
-/// - `by hand`: Rust's methods are written by hand; `setter by hand`: only the setter is;
-/// - `unread`: no program reads the variable;
-/// - `check F`, `read F`: without C, functions of the text that return its faults, or the value or the faults;
+/// - `must be A..B`, for a size of C: the same, but a launch refuses other values in place of cutting the variable's;
+/// - `words A B`: the names that the variable can have;
+/// - `name X`: the name in Rust, if it differs;
+/// - `by hand`: the setter and the getter are written by hand;
+/// - `read F`: without C, a function that returns the value of a text, or what a text must be;
 /// - `not in Python`: Python has no keyword argument for the setting.
 #[derive(Debug)]
 pub struct Table(pub(crate) Vec<Setting>);
@@ -48,20 +48,16 @@ pub(crate) struct Setting {
     pub(crate) kind: Kind,
     pub(crate) default: Option<String>,
     pub(crate) values: Option<Values>,
+    /// A launch refuses other values.
     pub(crate) is_checked: bool,
     /// The setting may have no value.
     pub(crate) is_optional: bool,
+    pub(crate) is_unread: bool,
     pub(crate) words: Vec<String>,
-    pub(crate) names: Option<String>,
-    /// The function that checks the text of a setting without C.
-    pub(crate) check: Option<String>,
     /// The function that reads the text of a setting without C.
     pub(crate) read: Option<String>,
     renamed: Option<String>,
-    getter: Option<String>,
     pub(crate) by_hand: bool,
-    pub(crate) setter_by_hand: bool,
-    pub(crate) is_unread: bool,
     pub(crate) not_in_python: bool,
     /// The description, in Markdown.
     pub(crate) text: String,
@@ -92,8 +88,8 @@ pub(crate) enum Kind {
     IdleArguments,
     /// `enum Name`, with `to_raw` and `from_raw`.
     Enum(String),
-    /// Any other word: the format of a variable whose methods are not generated.
-    Other(String),
+    /// Any other word: a function that reads the text, and the function's first argument, which may be empty.
+    Custom(String, String),
 }
 
 /// The permitted values of a setting, of which both ends are permitted.
@@ -170,39 +166,52 @@ impl Setting {
         let [attributes, text @ ..] = block else { return Err(format!("{head}: no type")) };
         let mut attributes = attributes.split(", ");
         let ty = attributes.next().unwrap_or_default();
-        let (is_optional, ty) = match ty.strip_prefix("optional ") {
-            Some(ty) => (true, ty),
-            None => (false, ty),
-        };
+        let (is_unread, ty) = strip(ty, "unread ");
+        let (is_optional, ty) = strip(ty, "optional ");
         let kind = Kind::parse(ty, c_name.is_some(), is_plain)
             .map_err(|problem| format!("{head}: {problem}"))?;
-        if is_optional && !is_plain && kind != Kind::Duration {
-            return Err(format!("{head}: only a duration can be absent in C"));
-        }
         let text = text.join("\n").trim().to_owned();
-        let mut setting = Self { c_name, variable, kind, is_optional, text, ..Self::default() };
+        let mut setting =
+            Self { c_name, variable, kind, is_optional, is_unread, text, ..Self::default() };
         for attribute in attributes {
             let (key, value) = attribute.split_once(' ').unwrap_or((attribute, ""));
             match (key, value) {
-                ("checked", "") => setting.is_checked = true,
                 ("by", "hand") => setting.by_hand = true,
-                ("setter", "by hand") => setting.setter_by_hand = true,
-                ("unread", "") => setting.is_unread = true,
                 ("not", "in Python") => setting.not_in_python = true,
                 ("default", value) => setting.default = Some(value.to_owned()),
                 ("name", value) => setting.renamed = Some(value.to_owned()),
-                ("getter", value) => setting.getter = Some(value.to_owned()),
-                ("names", value) => setting.names = Some(value.to_owned()),
-                ("check", value) if is_plain => setting.check = Some(value.to_owned()),
                 ("read", value) if is_plain => setting.read = Some(value.to_owned()),
                 ("words", value) => setting.words = value.split(' ').map(str::to_owned).collect(),
                 ("values", value) => setting.values = Some(Values::parse(value)?),
+                ("must", value) if matches!(setting.kind, Kind::Size(_)) && !is_plain => {
+                    setting.values = Some(Values::parse(value.trim_start_matches("be "))?);
+                    setting.is_checked = true;
+                }
                 _ => return Err(format!("{head}: there is no attribute {attribute:?}")),
             }
         }
-        match setting.text.is_empty() {
-            true => Err(format!("{head}: no description")),
-            false => Ok(setting),
+        match setting.problem(is_plain) {
+            Some(problem) => Err(format!("{head}: {problem}")),
+            None => Ok(setting),
+        }
+    }
+
+    /// Returns what is missing, or what the kind of context does not have.
+    fn problem(&self, is_plain: bool) -> Option<&'static str> {
+        let is_text = matches!(self.kind, Kind::Text { .. });
+        match &self.kind {
+            _ if self.text.is_empty() => Some("no description"),
+            _ if !self.has_generated_methods() => None,
+            Kind::Custom(..) => Some("the methods of such a type are by hand"),
+            Kind::IdleArguments if is_plain => Some("only C has idle arguments"),
+            _ if is_plain && is_text && self.is_optional => Some("an absent text is an empty one"),
+            _ if is_plain && !is_text && !self.is_optional && self.default.is_none() => {
+                Some("no default")
+            }
+            kind if !is_plain && self.is_optional && *kind != Kind::Duration => {
+                Some("only a duration can be absent in C")
+            }
+            _ => None,
         }
     }
 
@@ -215,19 +224,19 @@ impl Setting {
         }
     }
 
-    /// The name of the getter in C, without prefix.
-    pub(crate) fn c_getter(&self) -> &str {
-        self.getter.as_deref().or(self.c_name.as_deref()).unwrap_or_default()
+    /// Returns whether the setter and the getter are generated.
+    pub(crate) fn has_generated_methods(&self) -> bool {
+        self.c_name.is_some() && !self.by_hand
     }
 
     pub(crate) fn is_in_millis(&self) -> bool {
         self.c_name.as_ref().is_some_and(|name| name.ends_with("_ms"))
     }
+}
 
-    /// Returns whether the setting has generated methods.
-    pub(crate) fn is_generated(&self) -> bool {
-        self.c_name.is_some() && !self.by_hand
-    }
+/// Returns whether a text begins with a word, and the text without it.
+fn strip<'a>(text: &'a str, word: &str) -> (bool, &'a str) {
+    text.strip_prefix(word).map_or((false, text), |rest| (true, rest))
 }
 
 impl Kind {
@@ -252,7 +261,7 @@ impl Kind {
             ("idle", "strategy") => Self::IdleStrategy,
             ("idle", "arguments") => Self::IdleArguments,
             ("enum", name) => Self::Enum(name.into()),
-            _ => Self::Other(text.into()),
+            (function, argument) => Self::Custom(function.into(), argument.into()),
         })
     }
 }

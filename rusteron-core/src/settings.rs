@@ -1,8 +1,9 @@
-//! Settings as texts: the values that an environment variable can have, and the settings of contexts without C.
+//! Settings as texts: the values that an environment variable can have, and the value that a context has.
 //!
 //! Texts are read more strictly than Aeron reads them. It takes `64kb` for `64k`, `truely` for `true` and, where it
 //! expects a number, `10s` for 10. Such texts are refused here, because they are probably mistakes.
 
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -164,9 +165,11 @@ fn warn_of_missing_unit(variable: &str, text: &str) {
 
 /// Logs a warning for each environment variable of a duration that C reads, if its unit was
 /// probably forgotten.
-pub fn warn_of_missing_units<'a>(variables: impl IntoIterator<Item = &'a str>) {
-    for variable in variables {
-        std::env::var(variable).iter().for_each(|text| warn_of_missing_unit(variable, text));
+pub fn warn_of_missing_units<'a, C: 'a>(settings: impl IntoIterator<Item = &'a Setting<C>>) {
+    for setting in settings {
+        if let (Format::Duration(_), Ok(text)) = (&setting.format, env::var(setting.variable)) {
+            warn_of_missing_unit(setting.variable, &text);
+        }
     }
 }
 
@@ -188,7 +191,12 @@ pub fn size<T: TryFrom<u64>>(text: &str) -> Option<T> {
     scan::size(text)?.try_into().ok()
 }
 
-/// Writes a duration as [`scan::duration`] reads it. The text of a duration that C cannot count is refused by a check.
+/// Reads a duration, with a unit or in nanoseconds.
+pub fn duration(text: &str) -> Option<Duration> {
+    scan::duration(text)
+}
+
+/// Writes a duration as [`duration`] reads it. The text of a duration that C cannot count is refused by a check.
 pub fn duration_text(duration: Duration) -> String {
     match i64::try_from(duration.as_nanos()) {
         Ok(_) => scan::format_duration(duration),
@@ -196,31 +204,63 @@ pub fn duration_text(duration: Duration) -> String {
     }
 }
 
-/// A setting of the context `C`, which no C code reads: how its text is checked, read and written.
+/// Parses a value of a setting, whose text has the setting's format.
+///
+/// # Errors
+/// If the text cannot be read all the same.
+pub fn parse<'a, T>(
+    text: &'a OsStr,
+    reader: impl FnOnce(&'a str) -> Option<T>,
+) -> Result<T, String> {
+    text.to_str().and_then(reader).ok_or_else(|| "cannot be read".to_owned())
+}
+
+/// A setting of the context `C`, as an environment variable and as a value of the context.
 ///
 /// `rusteron-codegen` makes these from a crate's table of settings.
 pub struct Setting<C> {
-    /// The name of the getter.
+    /// The name of the getter. Empty if there is none.
     pub name: &'static str,
     /// The environment variable, or an empty text if there is none.
     pub variable: &'static str,
     /// The texts that the value can be.
     pub format: Format,
-    /// Sets the value from a text that has the format. `None` if the text cannot be read.
-    pub set: fn(&mut C, &OsStr) -> Option<()>,
-    /// Returns the value as the variable would have it. `None` if it is not set and has no default.
-    pub get: fn(&C) -> Option<String>,
+    /// Sets the value from a text that has the format.
+    pub set: fn(&mut C, &OsStr) -> Result<(), String>,
+    /// Where the value's text comes from.
+    pub source: Source<C>,
+}
+
+/// The source of the text of a setting's value.
+#[derive(Debug)]
+pub enum Source<C> {
+    /// The context has the value. `None` if it is not set and has no default.
+    Context(fn(&C) -> Option<String>),
+    /// The context has the value, a size that a launch checks.
+    CheckedSize(fn(&C) -> u64),
+    /// The variable's text, because the context does not tell by which of several names the value was set, or does not
+    /// tell the value at all. If the variable is not set, the name in the context.
+    Variable(fn(&C) -> Option<String>),
+    /// Nothing: no program reads the variable.
+    Unread,
 }
 
 impl<C> Setting<C> {
     /// Returns the environment variable, or an empty text if there is none.
     ///
-    /// The name of the property is the variable's in lower case, with dots: `aeron.dir` for `AERON_DIR`.
+    /// The name of the property is the variable's in lower case, with dots: `aeron.dir` for `AERON_DIR`. Aeron takes
+    /// underscores for dots: `aeron.socket.so_rcvbuf`.
     pub fn variable(&self) -> &'static str {
         self.variable
     }
 
-    /// Checks a value of the variable.
+    /// Returns whether a program reads the variable. Aeron defines some that no program reads.
+    pub fn is_read(&self) -> bool {
+        !matches!(self.source, Source::Unread)
+    }
+
+    /// Checks a value of the variable. Stricter than Aeron, which takes `64kb` for `64k`, `truely` for `true` and, where
+    /// it expects a number, `10s` for 10.
     ///
     /// # Errors
     /// The values that are permitted, such as `must be true or false`.
@@ -229,17 +269,50 @@ impl<C> Setting<C> {
     }
 
     /// Returns the value that a context has, as the variable would have it. `None` if it is not set and has no default.
+    ///
+    /// Some settings a context does not tell. Their value is the variable's.
     pub fn value(&self, context: &C) -> Option<String> {
-        (self.get)(context).filter(|text| !text.is_empty())
+        let set = || env::var(self.variable).ok().filter(|text| !text.is_empty());
+        match self.source {
+            Source::Variable(name) => set().or_else(|| name(context)),
+            _ => self.value_in_context(context),
+        }
     }
 
-    fn read(&self, context: &mut C, value: &OsStr) -> Result<(), String> {
+    /// Returns the value that a context has, if the context tells.
+    pub fn value_in_context(&self, context: &C) -> Option<String> {
+        match self.source {
+            Source::Context(get) => get(context).filter(|text| !text.is_empty()),
+            Source::CheckedSize(get) => Some(get(context).to_string()),
+            Source::Variable(_) | Source::Unread => None,
+        }
+    }
+
+    /// Returns the problem of a value that a launch would refuse.
+    pub fn problem(&self, context: &C) -> Option<String> {
+        let (Source::CheckedSize(get), Format::Size(limit)) = (&self.source, &self.format) else {
+            return None;
+        };
+        let size = get(context);
+        (!limit.admits(size)).then(|| format!("{}: {size} is not {limit}", self.title()))
+    }
+
+    /// Returns the name and the variable, for errors.
+    pub fn title(&self) -> String {
+        format!("{} ({})", self.name, self.variable)
+    }
+
+    /// Sets the value to what a variable's text says.
+    ///
+    /// # Errors
+    /// As for [`check`](Self::check); those of the setter.
+    pub fn read(&self, context: &mut C, value: &OsStr) -> Result<(), String> {
         match (value.to_str(), &self.format) {
             (Some(text), format) => format.check(text)?,
             (None, Format::Path) => {}
             (None, _) => return Err("must be UTF-8".to_owned()),
         }
-        (self.set)(context, value).ok_or_else(|| "cannot be read".to_owned())
+        (self.set)(context, value)
     }
 }
 
@@ -268,13 +341,13 @@ pub fn check<C>(settings: &[Setting<C>], name: &str, text: &str) -> Result<(), S
 ///
 /// # Errors
 /// The variable, the value and the permitted values of each variable that is wrong.
-pub fn read_variables<C>(
-    settings: &[Setting<C>],
+pub fn read_variables<'a, C: 'a>(
+    settings: impl IntoIterator<Item = &'a Setting<C>>,
     context: &mut C,
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<(), String> {
     let mut problems = Vec::new();
-    for setting in settings.iter().filter(|setting| !setting.variable.is_empty()) {
+    for setting in settings.into_iter().filter(|setting| !setting.variable.is_empty()) {
         let value = variable(setting.variable).filter(|value| !value.is_empty());
         let Some(value) = value else { continue };
         let text = value.to_string_lossy();
@@ -405,8 +478,11 @@ mod tests {
             name: "count",
             variable: "TINY_COUNT",
             format: Format::Number(0..=9),
-            set: |tiny, text| number(text.to_str()?).map(|count| tiny.count = count),
-            get: |tiny| Some(tiny.count.to_string()),
+            set: |tiny, text| {
+                tiny.count = parse(text, number)?;
+                Ok(())
+            },
+            source: Source::Context(|tiny| Some(tiny.count.to_string())),
         },
         Setting {
             name: "dir",
@@ -414,9 +490,9 @@ mod tests {
             format: Format::Path,
             set: |tiny, text| {
                 tiny.dir = text.to_owned();
-                Some(())
+                Ok(())
             },
-            get: |tiny| tiny.dir.to_str().map(str::to_owned),
+            source: Source::Context(|tiny| tiny.dir.to_str().map(str::to_owned)),
         },
     ];
 

@@ -40,7 +40,7 @@ impl DriverContext {
     pub fn check(&self) -> Result<()> {
         let mut problems = strategies(self);
         // C checks these one by one, mostly without saying whose size it is.
-        problems.extend(Setting::all().iter().filter_map(|setting| setting.problem(self)));
+        problems.extend(Self::settings().filter_map(|setting| setting.problem(self)));
         problems.extend(vectors(self));
         problems.extend(timeouts(self));
         problems.extend(session_ids(self));
@@ -74,7 +74,7 @@ fn strategies(context: &DriverContext) -> Vec<String> {
 
 /// The name and the variable of a setting.
 fn title(name: &str) -> String {
-    let setting = Setting::all().iter().find(|setting| setting.name == name);
+    let setting = DriverContext::settings().find(|setting| setting.name == name);
     setting.map_or_else(|| name.to_owned(), Setting::title)
 }
 

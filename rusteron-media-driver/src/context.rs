@@ -1,12 +1,13 @@
 //! The configuration of a media driver.
 
-use std::ffi::{CString, c_char};
+use std::env;
+use std::ffi::{CString, OsString, c_char};
 use std::mem::{self, ManuallyDrop};
 use std::ptr::{self, NonNull};
 
-use rusteron_core::Result;
 use rusteron_core::ffi::{self, Fallible, last_error};
-use rusteron_core::settings::warn_of_missing_units;
+use rusteron_core::settings::{Source, read_variables, warn_of_missing_units};
+use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
 use crate::callbacks::{AgentOnStart, Callbacks};
@@ -14,7 +15,7 @@ use crate::dir_access::DirAccess;
 use crate::environment;
 use crate::loss::RetainedLoss;
 use crate::segmentation_offload::RetainedOffload;
-use crate::settings::{Setting, is_idle_strategy};
+use crate::settings::{Setting, idle_strategy};
 use crate::term_cleaning::TermCleaning;
 
 /// The configuration of a media driver: its directory, threads, buffers, timeouts.
@@ -81,35 +82,36 @@ impl DriverContext {
         // from the static variables that it uses.
         unsafe { sys::aeron_driver_context_init(&mut raw) }.into_result()?;
         drop(lock);
-        warn_of_missing_units(Setting::durations());
+        warn_of_missing_units(Self::settings());
         let raw = NonNull::new(raw).ok_or_else(last_error)?;
         let mut context = Self {
             raw,
             retained: RetainedState::default(),
             agent_on_start: None,
             dir_access: DirAccess::default(),
-            segmentation_offload: true,
+            segmentation_offload: false,
             storage_checks_count_sparse: false,
             term_cleaning: TermCleaning::default(),
         };
-        context.name_idle_strategies()?;
-        context.init_dir_access()?;
-        context.init_segmentation_offload()?;
-        context.init_storage_checks()?;
-        context.init_term_cleaning()?;
+        context.set_dir_access(DirAccess::default())?.set_segmentation_offload(true)?;
+        context.read_variables()?;
         Ok(context)
     }
 
-    /// Sets the idle strategies of the environment once more: C has loaded them, but remembers the
-    /// names of its defaults.
-    fn name_idle_strategies(&mut self) -> Result<()> {
-        for (setting, _) in Setting::idle_strategies() {
-            let name = std::env::var(setting.variable()).ok();
-            if let Some(name) = name.filter(|name| is_idle_strategy(name)) {
-                setting.set(self, &name)?;
-            }
-        }
-        Ok(())
+    /// Reads the variables that C does not know. Sets the idle strategies of the environment once more: C has loaded them,
+    /// but remembers the names of its defaults.
+    fn read_variables(&mut self) -> Result<()> {
+        let variable = |name: &str| {
+            let is_known = |value: &OsString| {
+                name.starts_with("RUSTERON_") || value.to_str().and_then(idle_strategy).is_some()
+            };
+            env::var_os(name).filter(is_known)
+        };
+        let is_read = |setting: &&Setting| {
+            setting.variable.starts_with("RUSTERON_") || is_idle_strategy(setting)
+        };
+        read_variables(Self::settings().filter(is_read), self, variable)
+            .map_err(|problem| Error::new(ErrorKind::InvalidArgument, problem))
     }
 
     /// The C structure, which lives as long as `self`.
@@ -128,8 +130,11 @@ impl DriverContext {
     /// Returns the idle strategy that a failed setter left unset. C cannot run an agent without a
     /// strategy.
     pub(crate) fn unset_idle_strategy(&self) -> Option<&'static str> {
-        let unset = Setting::idle_strategies().find(|(_, get)| get(self).is_none());
-        unset.map(|(setting, _)| setting.name)
+        let is_unset = |setting: &&Setting| match setting.source {
+            Source::Variable(name) => is_idle_strategy(setting) && name(self).is_none(),
+            _ => false,
+        };
+        Self::settings().find(is_unset).map(|setting| setting.name)
     }
 
     /// Returns whether the directory is to be deleted, and the operating system needs care not to
@@ -155,6 +160,10 @@ impl DriverContext {
         drop(context.agent_on_start.take());
         closed.map(|_| ())
     }
+}
+
+fn is_idle_strategy(setting: &Setting) -> bool {
+    setting.name.ends_with("_idle_strategy")
 }
 
 impl Drop for DriverContext {

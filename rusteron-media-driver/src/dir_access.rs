@@ -8,7 +8,7 @@ pub use rusteron_core::dir_access::DirAccess;
 use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
-use crate::{DriverContext, environment};
+use crate::DriverContext;
 
 /// Returns C's value.
 fn raw(access: DirAccess) -> sys::rusteron_dir_access_t {
@@ -48,13 +48,6 @@ impl DriverContext {
     /// Returns who may use the driver's directory.
     pub fn dir_access(&self) -> DirAccess {
         self.dir_access
-    }
-
-    /// Takes the access from the environment, or the default.
-    pub(crate) fn init_dir_access(&mut self) -> Result<()> {
-        let name = environment::own("RUSTERON_DIR_ACCESS")?;
-        let access = name.map_or(Ok(DirAccess::default()), |name| name.parse())?;
-        self.set_dir_access(access).map(drop)
     }
 }
 

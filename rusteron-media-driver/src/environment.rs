@@ -7,8 +7,6 @@ use rusteron_core::ffi::{self, Fallible};
 use rusteron_core::{Error, ErrorKind, Result, load_properties_file};
 use rusteron_sys::driver as sys;
 
-use crate::Setting;
-
 /// Sets environment variables from the properties at a location, for contexts that are made
 /// afterwards. The location is a path, `file://` and a path, or the `http://` URL of a text, which
 /// is fetched without encryption.
@@ -62,21 +60,6 @@ pub(crate) fn check() -> Result<()> {
         check_variable(variable, is_list)?;
     }
     check_resolver()
-}
-
-/// Returns the value of a variable of this crate's own, if it is set.
-pub(crate) fn own(variable: &str) -> Result<Option<String>> {
-    let value = env::var_os(variable).filter(|value| !value.is_empty());
-    let Some(value) = value.map(|value| value.to_string_lossy().into_owned()) else {
-        return Ok(None);
-    };
-    match Setting::of(variable).map_or(Ok(()), |setting| setting.check(&value)) {
-        Ok(()) => Ok(Some(value)),
-        Err(problem) => {
-            let text = format!("{variable}={value}: {problem}");
-            Err(Error::new(ErrorKind::InvalidArgument, text))
-        }
-    }
 }
 
 /// C refuses an interface without a name, and does not say how to set the name.

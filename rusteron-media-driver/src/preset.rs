@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::fs;
 
-use rusteron_core::Result;
+use rusteron_core::{Error, ErrorKind, Result};
 
+use crate::DriverContext;
 use crate::enumerations::named;
-use crate::{DriverContext, Setting};
 
 named! {
     /// A set of settings to start from, for [`DriverContext::with_preset`] and for the option `--preset` of the
@@ -196,8 +196,9 @@ impl DriverContext {
     pub fn with_preset(preset: Preset) -> Result<Self> {
         let mut context = Self::new()?;
         for (variable, value) in preset.variables() {
-            if let Some(setting) = Setting::of(variable) {
-                setting.set(&mut context, &value)?;
+            if let Some(setting) = Self::setting(variable) {
+                let set = setting.read(&mut context, value.as_ref().as_ref());
+                set.map_err(|problem| Error::new(ErrorKind::InvalidArgument, problem))?;
             }
         }
         Ok(context)
@@ -213,7 +214,7 @@ mod tests {
         for preset in Preset::ALL {
             let context = DriverContext::with_preset(*preset).expect("a context");
             for (variable, value) in preset.variables() {
-                let setting = Setting::of(variable).expect(variable);
+                let setting = DriverContext::setting(variable).expect(variable);
                 assert_eq!(
                     setting.value(&context),
                     Some(value.into_owned()),

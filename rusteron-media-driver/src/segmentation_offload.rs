@@ -8,7 +8,7 @@ use rusteron_core::Result;
 use rusteron_core::ffi::{self, Fallible};
 use rusteron_sys::driver as sys;
 
-use crate::{DriverContext, environment};
+use crate::DriverContext;
 
 const CAPACITY_VARIABLE: &str = "AERON_SENDER_IO_VECTOR_CAPACITY";
 const MESSAGES_VARIABLE: &str = "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND";
@@ -85,13 +85,6 @@ impl DriverContext {
     /// Returns whether the driver passes several UDP datagrams to Linux in one call.
     pub fn segmentation_offload(&self) -> bool {
         self.segmentation_offload
-    }
-
-    /// Takes the setting from the environment, or the default.
-    pub(crate) fn init_segmentation_offload(&mut self) -> Result<()> {
-        let value = environment::own("RUSTERON_SEGMENTATION_OFFLOAD")?;
-        self.segmentation_offload = value.is_none_or(|value| value == "on");
-        if self.segmentation_offload { self.switch_vector_defaults() } else { Ok(()) }
     }
 
     /// Replaces the defaults of the sender's vectors by those of the setting.

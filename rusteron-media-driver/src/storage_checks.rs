@@ -1,10 +1,9 @@
 //! What the storage checks of a driver count as free.
 
 use rusteron_core::Result;
-use rusteron_core::settings::flag;
 use rusteron_sys::driver as sys;
 
-use crate::{DriverContext, environment};
+use crate::DriverContext;
 
 impl DriverContext {
     /// Sets whether the [storage checks](Self::perform_storage_checks) count what earlier sparse
@@ -38,13 +37,6 @@ impl DriverContext {
     /// Returns whether the storage checks count what earlier sparse log buffers have yet to take.
     pub fn storage_checks_count_sparse(&self) -> bool {
         self.storage_checks_count_sparse
-    }
-
-    /// Takes the setting from the environment, or the default.
-    pub(crate) fn init_storage_checks(&mut self) -> Result<()> {
-        let value = environment::own("RUSTERON_STORAGE_CHECKS_COUNT_SPARSE")?;
-        self.storage_checks_count_sparse = value.and_then(|value| flag(&value)).unwrap_or(false);
-        Ok(())
     }
 
     /// Makes C use the setting.

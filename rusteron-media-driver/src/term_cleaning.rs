@@ -3,8 +3,8 @@
 use rusteron_core::Result;
 use rusteron_sys::driver as sys;
 
+use crate::DriverContext;
 use crate::enumerations::named;
-use crate::{DriverContext, environment};
 
 named! {
     /// Stores with which the conductor zeroes terms that all subscribers have passed, for
@@ -39,14 +39,6 @@ impl DriverContext {
     /// Returns the stores with which the conductor zeroes terms.
     pub fn term_cleaning(&self) -> TermCleaning {
         self.term_cleaning
-    }
-
-    /// Takes the setting from the environment, or the default.
-    pub(crate) fn init_term_cleaning(&mut self) -> Result<()> {
-        if let Some(name) = environment::own("RUSTERON_TERM_CLEANING")? {
-            self.term_cleaning = name.parse()?;
-        }
-        Ok(())
     }
 
     /// Tells C, for all drivers of the process.

@@ -2,8 +2,8 @@
 
 use std::env;
 
-use rusteron_media_driver::Setting;
 use rusteron_media_driver::program::Origins;
+use rusteron_media_driver::{DriverContext, Setting};
 
 use crate::java_names::driver_value;
 
@@ -27,7 +27,7 @@ pub(super) unsafe fn translate(origins: &Origins) -> Vec<String> {
         }
     }
     let mut errors = Vec::new();
-    for variable in Setting::all().iter().map(Setting::variable) {
+    for variable in DriverContext::settings().map(Setting::variable) {
         let Ok(value) = env::var(variable) else { continue };
         match driver_value(variable, &value) {
             // SAFETY: as above.

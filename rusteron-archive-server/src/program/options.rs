@@ -110,8 +110,7 @@ impl Options {
 /// Checks the text of a variable.
 fn value_of(variable: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
     move |text| {
-        let setting = ArchiveServerContext::settings().find(|it| it.variable() == variable);
-        setting.map_or(Ok(()), |setting| setting.check(text))?;
+        ArchiveServerContext::setting(variable).map_or(Ok(()), |setting| setting.check(text))?;
         Ok(text.to_owned())
     }
 }

@@ -87,7 +87,7 @@ const TABLE: &str = "
 ## Limits
 
 mtu_length TINY_MTU
-  size, default 4k, values multiple of 32 64..65504, checked
+  size, default 4k, must be multiple of 32 64..65504
   The [longest](Self::other) frame
   of a | b.
 
@@ -109,7 +109,7 @@ dir -
   path
   A directory.
 - TINY_VERBATIM
-  text, unread
+  unread text
   A variable.
 - TINY_OTHER
   text
@@ -156,6 +156,7 @@ fn mistakes_are_reported_at_once() {
         ("name -\n  text retaind\n  Text.", "name -: \"text retaind\" must be"),
         ("- NAME\n  text retained\n  Text.", "\"text retained\" must be `text`"),
         ("name -\n  size, values 1\n  Text.", "\"1\" is no range"),
+        ("name -\n  ports\n  Text.", "name -: the methods of such a type are by hand"),
         ("name -\n  flag\n  Text.\nname -\n  flag\n  Text.", "name stands twice"),
     ] {
         let error = Table::parse(text).expect_err(problem);
@@ -164,6 +165,9 @@ fn mistakes_are_reported_at_once() {
     let absent = Table::parse("name -\n  optional flag\n  Text.").expect_err("an absent flag");
     assert!(absent.contains("only a duration can be absent in C"), "{absent}");
     Table::parse_plain("name -\n  optional number i32\n  Text.").expect("plain");
+    for row in ["wait -\n  duration", "idle -\n  idle arguments", "label -\n  optional text"] {
+        Table::parse_plain(&format!("{row}\n  Text.")).expect_err(row);
+    }
     let error = Table::parse("a -\n\n\nb -\n  nothing, x").expect_err("two mistakes");
     assert_eq!(error.lines().count(), 2, "{error}");
     assert!(error.contains("line 4: "), "{error}");

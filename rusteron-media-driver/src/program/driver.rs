@@ -11,7 +11,7 @@ use crate::{DriverContext, Setting};
 impl KnownSettings {
     /// Adds the settings of the media driver.
     pub fn add_driver(&mut self) {
-        for setting in Setting::all() {
+        for setting in DriverContext::settings() {
             self.add(setting.variable(), move |text| match setting.is_read() {
                 true => setting.check(text),
                 false => Err("read by no part of the driver".into()),
@@ -23,12 +23,12 @@ impl KnownSettings {
 impl Problem {
     /// Returns the value that the driver has in place of one that it cannot read, if the driver tells.
     fn value_instead(&self, context: &DriverContext) -> Option<String> {
-        Setting::of(self.variable?)?.value_in_driver(context)
+        DriverContext::setting(self.variable?)?.value_in_context(context)
     }
 
     /// Returns whether a launch would refuse the value that the driver has instead.
     fn is_fatal(&self, context: &DriverContext) -> bool {
-        let known = self.variable.and_then(Setting::of);
+        let known = self.variable.and_then(DriverContext::setting);
         let instead = self.value_instead(context);
         known.zip(instead).is_some_and(|(known, instead)| known.check(&instead).is_err())
     }
@@ -99,7 +99,7 @@ pub fn driver_configuration(context: &DriverContext) -> String {
         true => setting_line(setting.variable(), setting.value(context)),
         false => format!("# {} is read by no part of the driver\n", setting.variable()),
     };
-    Setting::all().iter().map(line).collect()
+    DriverContext::settings().map(line).collect()
 }
 
 /// Writes a line of a file of properties, or a comment if the setting is not set and has no

@@ -1,9 +1,10 @@
-//! Settings with more than one value, which are written by hand instead of generated.
+//! Settings with more than one value, or with a getter of another name in C, which are written by hand.
 
 use std::ffi::c_int;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
-use rusteron_core::ffi::Fallible;
+use rusteron_core::ffi::{self, Fallible};
 use rusteron_core::{Error, ErrorKind, Result};
 use rusteron_sys::driver as sys;
 
@@ -136,6 +137,43 @@ impl DriverContext {
         // SAFETY: the context is live; C writes two numbers.
         unsafe { get(self.as_ptr(), &mut low, &mut high) };
         ((low, high) != (0, 0)).then_some(low..=high)
+    }
+
+    /// Sets how often the bootstrap neighbors are resolved again.
+    ///
+    /// Resolution: nanoseconds.
+    ///
+    /// Default: `10s`.
+    ///
+    /// Environment: `AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR_RESOLUTION_INTERVAL`, with values from
+    /// 1ms; Aeron cuts others.
+    ///
+    /// # Errors
+    /// If `value` is too long for C's integer.
+    #[doc(alias = "aeron_driver_context_set_resolver_bootstrap_neighbor_resolution_interval_ns")]
+    pub fn set_resolver_bootstrap_neighbor_resolution_interval(
+        &mut self,
+        value: Duration,
+    ) -> Result<&mut Self> {
+        let value = ffi::nanos("resolver_bootstrap_neighbor_resolution_interval_ns", value)?;
+        // SAFETY: the context is live and not yet used by a driver.
+        unsafe {
+            sys::aeron_driver_context_set_resolver_bootstrap_neighbor_resolution_interval_ns(
+                self.as_ptr(),
+                value,
+            )
+        }
+        .into_result()?;
+        Ok(self)
+    }
+
+    /// Returns how often the bootstrap neighbors are resolved again.
+    #[doc(alias = "aeron_driver_context_get_resolver_bootstrap_resolution_interval_ns")]
+    pub fn resolver_bootstrap_neighbor_resolution_interval(&self) -> Duration {
+        // SAFETY: the context is live.
+        Duration::from_nanos(unsafe {
+            sys::aeron_driver_context_get_resolver_bootstrap_resolution_interval_ns(self.as_ptr())
+        })
     }
 
     /// The CPU of each agent's thread, -1 for none.

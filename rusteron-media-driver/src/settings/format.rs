@@ -1,6 +1,7 @@
 //! The texts of settings that only a driver has: functions of C, arguments of idle strategies, ports, events.
 
 use std::env;
+use std::ops::RangeInclusive;
 
 use rusteron_core::idle::IdleStrategyKind;
 use rusteron_core::scan;
@@ -75,9 +76,19 @@ pub(super) fn idle_arguments(variable: &str, text: &str) -> Result<(), String> {
     }
 }
 
-/// Checks two ports, separated by a space.
-pub(super) fn ports(text: &str) -> Result<(), String> {
-    must_be(are_ports(text), || "the first and the last port, such as 20000 20100".into())
+/// Reads the first and the last of a range of ports, separated by a space; 0 and 0 for none.
+pub(super) fn ports(text: &str) -> Result<Option<RangeInclusive<u16>>, String> {
+    let ports: Option<Vec<u16>> = text.split_whitespace().map(|port| port.parse().ok()).collect();
+    match ports.as_deref() {
+        Some([0, 0]) => Ok(None),
+        Some(&[low, high]) if low <= high => Ok(Some(low..=high)),
+        _ => Err("must be the first and the last port, such as 20000 20100".to_owned()),
+    }
+}
+
+/// Writes a range of ports.
+pub(super) fn ports_text(ports: RangeInclusive<u16>) -> String {
+    format!("{} {}", ports.start(), ports.end())
 }
 
 /// Checks codes of the event log, separated by commas.
@@ -115,7 +126,7 @@ fn strategy(variable: &str) -> String {
 }
 
 /// Finds one of Aeron's idle strategies by either of its names in C.
-pub(super) fn idle_strategy(name: &str) -> Option<IdleStrategyKind> {
+pub(crate) fn idle_strategy(name: &str) -> Option<IdleStrategyKind> {
     let is_known = |(short, function): &&Names| *short == name || *function == name;
     let (_, function) = IDLE_STRATEGIES.iter().find(is_known)?;
     IDLE_STRATEGIES
@@ -131,11 +142,6 @@ fn is_backoff(text: &str) -> bool {
     let is_time = |text: &str| scan::duration(text).is_some() && !text.contains(['n', 'N']);
     matches!(*parts, [spins, yields, shortest, longest]
         if is_number(spins) && is_number(yields) && is_time(shortest) && is_time(longest))
-}
-
-fn are_ports(text: &str) -> bool {
-    let ports: Option<Vec<u16>> = text.split_whitespace().map(|port| port.parse().ok()).collect();
-    matches!(ports.as_deref(), Some([low, high]) if low <= high)
 }
 
 fn is_event(code: &str) -> bool {
@@ -176,7 +182,11 @@ mod tests {
                 &["1ms"],
                 &["", "soon"],
             ),
-            (ports, &["20000 20100", "0 0"], &["", "1", "2 1", "1 65536", "1 2 3"]),
+            (
+                |text| ports(text).map(drop),
+                &["20000 20100", "0 0"],
+                &["", "1", "2 1", "1 65536", "1 2 3"],
+            ),
             (
                 events,
                 &[

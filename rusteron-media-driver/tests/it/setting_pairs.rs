@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, Error, Publication, Subscription};
-use rusteron_media_driver::Setting;
+use rusteron_media_driver::DriverContext;
 use rusteron_test_support::{
     DEADLINE, DriverProcess, SettingPairs, SettingValue, context, free_port, media_driver,
     refused_pair,
@@ -26,7 +26,7 @@ fn pairs_are_refused_or_work() {
             || name.ends_with("_BUFFER_LENGTH") && !name.contains("TERM_BUFFER")
     };
     let mut pairs = SettingPairs::default();
-    for setting in Setting::all().iter().filter(|setting| setting.is_read()) {
+    for setting in DriverContext::settings().filter(|setting| setting.is_read()) {
         if !is_left_out(setting.variable()) {
             pairs.add(setting.variable(), &[], |value| setting.check(value).is_ok());
         }

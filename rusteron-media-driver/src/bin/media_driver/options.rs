@@ -13,7 +13,7 @@ use rusteron_core::Error;
 use rusteron_core::idle::IdleStrategyKind;
 use rusteron_core::program::exit_status;
 use rusteron_media_driver::program::{CommonOptions, Origins};
-use rusteron_media_driver::{Preset, Setting, TermCleaning};
+use rusteron_media_driver::{DriverContext, Preset, TermCleaning};
 
 /// Runs Aeron's media driver until it is interrupted or terminated.
 ///
@@ -127,7 +127,7 @@ fn value_of(
     variable: &'static str,
 ) -> impl Fn(&str) -> std::result::Result<String, String> + Clone {
     move |text| {
-        Setting::of(variable).map_or(Ok(()), |setting| setting.check(text))?;
+        DriverContext::setting(variable).map_or(Ok(()), |setting| setting.check(text))?;
         Ok(text.to_owned())
     }
 }
