@@ -6,9 +6,7 @@ fn main() {
     let source = std::env::var("DEP_AERON_SOURCE").unwrap_or_default();
     println!("cargo::rustc-env=RUSTERON_DRIVER_SOURCE={source}/aeron-driver/src/main/c");
     export_symbols();
-    if let Err(error) =
-        rusteron_codegen::generate("DriverContext", "aeron_driver_context", "aeronmd.h")
-    {
+    if let Err(error) = rusteron_codegen::generate("DriverContext", "aeron_driver_context") {
         eprintln!("\nrusteron-media-driver: {error}\n");
         std::process::exit(1);
     }

@@ -90,25 +90,26 @@ fn set(setting: &Setting, is_plain: bool) -> String {
     if setting.c_name.is_none() || setting.variable.is_none() {
         return "|_, _| Ok(())".to_owned();
     }
-    let value = match (&setting.kind, &setting.read) {
-        (Kind::Text { .. }, _) if is_plain => {
-            "parse(text, |text| Some(text.to_owned()))?".to_owned()
-        }
-        (Kind::Text { .. } | Kind::IdleArguments, _) => "parse(text, Some)?".to_owned(),
-        (Kind::Path, _) => if is_plain { "text.into()" } else { "text" }.to_owned(),
-        (Kind::Flag, _) => "parse(text, flag)?".to_owned(),
-        (Kind::Size(_), _) => "parse(text, size)?".to_owned(),
-        (Kind::Number(_), _) => "parse(text, number)?".to_owned(),
+    let by_function = |function: &str| format!("|text| {function}(text).ok()");
+    let reader = match (&setting.kind, &setting.read) {
+        (Kind::Text { .. }, _) if is_plain => "|text| Some(text.to_owned())".to_owned(),
+        (Kind::Text { .. } | Kind::IdleArguments, _) => "Some".to_owned(),
+        (Kind::Flag, _) => "flag".to_owned(),
+        (Kind::Size(_), _) => "size".to_owned(),
+        (Kind::Number(_), _) => "number".to_owned(),
         (Kind::Duration, _) if setting.is_in_millis() => {
-            "parse(text, number).map(Duration::from_millis)?".to_owned()
+            "|text| number(text).map(Duration::from_millis)".to_owned()
         }
-        (Kind::Duration, _) => "parse(text, duration)?".to_owned(),
-        (_, Some(function)) => format!("parse(text, |text| {function}(text).ok())?"),
-        (Kind::Custom(function, _), _) if !is_function(setting, is_plain) => {
-            format!("parse(text, |text| {function}(text).ok())?")
-        }
-        (Kind::IdleStrategy, _) if !is_plain => "parse(text, idle_strategy)?".to_owned(),
-        _ => "parse(text, |text| text.parse().ok())?".to_owned(),
+        (Kind::Duration, _) => "duration".to_owned(),
+        (_, Some(function)) => by_function(function),
+        (Kind::Custom(function, _), _) if setting.is_optional => by_function(function),
+        (Kind::IdleStrategy, _) if !is_plain => "idle_strategy".to_owned(),
+        _ => "|text| text.parse().ok()".to_owned(),
+    };
+    let value = match &setting.kind {
+        Kind::Path if is_plain => "text.into()".to_owned(),
+        Kind::Path => "text".to_owned(),
+        _ => format!("parse(text, {reader})?"),
     };
     let is_wrapped = setting.is_optional && !matches!(setting.kind, Kind::Custom(..));
     let value = if is_wrapped { format!("Some({value})") } else { value };
@@ -123,30 +124,21 @@ fn set(setting: &Setting, is_plain: bool) -> String {
 
 /// Returns the `Source` of the value's text.
 fn source(setting: &Setting, is_plain: bool) -> String {
-    let name = setting.rust_name();
-    if setting.is_unread {
-        return "Source::Unread".to_owned();
-    }
-    if setting.c_name.is_none() || setting.variable.is_none() {
-        return "Source::Variable(|_| None)".to_owned();
-    }
-    if setting.is_checked {
-        return format!("Source::CheckedSize(|context| context.{name}() as u64)");
-    }
-    if is_function(setting, is_plain) {
-        return format!(
-            "Source::Variable(|context| context.{name}().map(|named| named.name().to_owned()))"
-        );
-    }
-    match setting.is_optional {
-        true => format!(
-            "Source::Context(|context| context.{name}().map(|value| {}))",
-            value_text(setting, "value")
-        ),
-        false => format!(
-            "Source::Context(|context| Some({}))",
-            value_text(setting, &format!("context.{name}()"))
-        ),
+    let value = format!("context.{}()", setting.rust_name());
+    match setting {
+        _ if setting.is_unread => "Source::Unread".to_owned(),
+        _ if setting.c_name.is_none() || setting.variable.is_none() => {
+            "Source::Variable(|_| None)".to_owned()
+        }
+        _ if setting.is_checked => format!("Source::CheckedSize(|context| {value} as u64)"),
+        _ if is_function(setting, is_plain) => {
+            format!("Source::Variable(|context| {value}.map(|named| named.name().to_owned()))")
+        }
+        _ if setting.is_optional => {
+            let text = value_text(setting, "value");
+            format!("Source::Context(|context| {value}.map(|value| {text}))")
+        }
+        _ => format!("Source::Context(|context| Some({}))", value_text(setting, &value)),
     }
 }
 
@@ -343,7 +335,11 @@ mod tests {
             (
                 "wait_ms A\n  duration",
                 false,
-                &["Format::Milliseconds", "parse(text, number)", "context.wait().as_millis()"],
+                &[
+                    "Format::Milliseconds",
+                    "number(text).map(Duration::from_millis)",
+                    "context.wait().as_millis()",
+                ],
             ),
             ("channel A\n  text, read names::udp", true, &["names::udp(text).map(drop)"]),
             (

@@ -12,32 +12,40 @@ const GET: &str = "`as_ptr` points to a live context, which C only reads here.";
 const VALID: &str =
     "C's string stays as it is until a setter, which needs `&mut self`, or the end of the context.";
 
-/// Returns the `impl` block of the type `context`, and the functions of C that it calls. `prefix` is that of the C
-/// functions, such as `aeron_context`; `None` without C.
-pub(crate) fn methods(table: &Table, context: &str, prefix: Option<&str>) -> (String, Vec<String>) {
-    let mut functions = Vec::new();
+/// Returns the `impl` block of the type `context`. `prefix` is that of C's functions, such as `aeron_context`; `None`
+/// without C.
+pub(crate) fn methods(table: &Table, context: &str, prefix: Option<&str>) -> String {
     // C's types differ between settings, and conversions are written for all of them.
     let mut out = format!(
         "#[allow(clippy::unnecessary_cast, clippy::useless_conversion)]\nimpl {context} {{\n"
     );
     for setting in table.0.iter().filter(|setting| setting.has_generated_methods()) {
-        let name = setting.c_name.as_deref().unwrap_or_default();
-        for verb in ["set", "get"] {
-            let function = prefix.map(|prefix| format!("{prefix}_{verb}_{name}"));
-            for line in documentation(setting, function.as_deref(), verb).lines() {
-                let _ = writeln!(out, "    {}", format!("/// {line}").trim_end());
-            }
-            if let Some(function) = &function {
-                let _ = writeln!(out, "    #[doc(alias = {function:?})]");
-            }
-            out += &match verb {
-                "set" => setter(setting, function.as_deref()),
-                _ => getter(setting, function.as_deref()),
-            };
-            functions.extend(function);
-        }
+        let (name, c_name) = (setting.rust_name(), setting.c_name.as_deref().unwrap_or_default());
+        let [set, get] =
+            ["set", "get"].map(|verb| prefix.map(|prefix| format!("{prefix}_{verb}_{c_name}")));
+        let Access { argument, prepare, store, result, load } = match (&set, &get) {
+            (Some(set), Some(get)) => c_access(setting, set, get),
+            _ => field_access(setting),
+        };
+        document(&mut out, setting, set.as_deref(), true);
+        let _ = writeln!(
+            out,
+            "    pub fn set_{name}(&mut self, value: {argument}) -> Result<&mut Self> {{\n        \
+             {prepare}\n        {store}\n        Ok(self)\n    }}\n"
+        );
+        document(&mut out, setting, get.as_deref(), false);
+        let _ = writeln!(out, "    pub fn {name}(&self) -> {result} {{\n        {load}\n    }}\n");
     }
-    (out + "}\n\n", functions)
+    out + "}\n\n"
+}
+
+fn document(out: &mut String, setting: &Setting, function: Option<&str>, is_setter: bool) {
+    for line in documentation(setting, function, is_setter).lines() {
+        let _ = writeln!(out, "    {}", format!("/// {line}").trim_end());
+    }
+    if let Some(function) = function {
+        let _ = writeln!(out, "    #[doc(alias = {function:?})]");
+    }
 }
 
 /// Returns the structure `Values` of a context without C.
@@ -96,154 +104,145 @@ fn variant(word: &str) -> String {
     word.split(['_', '-']).map(capitalised).collect()
 }
 
-fn setter(setting: &Setting, function: Option<&str>) -> String {
-    let name = setting.rust_name();
-    let (ty, prepare, store) = match function {
-        Some(function) => c_store(setting, function),
-        None => field_store(setting),
-    };
-    format!(
-        "    pub fn set_{name}(&mut self, value: {ty}) -> Result<&mut Self> {{\n        {prepare}\n        {store}\n        \
-         Ok(self)\n    }}\n\n"
-    )
+/// The types and statements by which the methods of a setting reach its value.
+struct Access {
+    /// The type of the setter's argument.
+    argument: String,
+    /// The statements that convert and check the argument.
+    prepare: String,
+    store: String,
+    /// The type of the getter's result.
+    result: String,
+    load: String,
 }
 
-/// Returns the type of a setter's argument, the statements that convert it, and the call of C.
-fn c_store(setting: &Setting, function: &str) -> (String, String, String) {
+/// Returns the calls of C's functions `set` and `get`.
+fn c_access(setting: &Setting, set: &str, get: &str) -> Access {
     let name = setting.rust_name();
     // The name in errors, and the conversion of a duration.
     let c_name = setting.c_name.as_deref().unwrap_or_default();
-    let convert = if setting.is_in_millis() { "millis" } else { "nanos" };
+    let unit = if setting.is_in_millis() { "millis" } else { "nanos" };
     let text = format!("let value = ffi::c_string({name:?}, value)?;");
-    let (ty, prepare, argument) = match &setting.kind {
-        Kind::Flag | Kind::Size(_) | Kind::Number(_) | Kind::Custom(..) => {
-            (value_type(setting), String::new(), "value")
-        }
-        Kind::Enum(ty) => (&**ty, String::new(), "value.to_raw()"),
-        Kind::IdleStrategy => ("IdleStrategyKind", String::new(), "value.as_c_str().as_ptr()"),
-        Kind::Duration if setting.is_optional => {
-            let absent = "// An absent duration is AERON_NULL_VALUE, -1.\n        ";
-            let text = format!(
-                "{absent}let value = value.map_or(Ok(u64::MAX), |value| ffi::{convert}({c_name:?}, value))?;"
-            );
-            ("Option<Duration>", text, "value")
-        }
-        Kind::Duration => {
-            ("Duration", format!("let value = ffi::{convert}({c_name:?}, value)?;"), "value")
-        }
-        Kind::Text { is_retained: true } => {
-            ("&str", text + "\n        let value = self.retain(value);", "value")
-        }
-        Kind::Text { .. } | Kind::IdleArguments => ("&str", text, "value.as_ptr()"),
-        Kind::Path => (
-            "impl AsRef<Path>",
-            format!("let value = ffi::c_path({name:?}, value.as_ref())?;"),
-            "value.as_ptr()",
-        ),
-    };
-    let reason = match &setting.kind {
-        Kind::Text { is_retained: true } => {
-            "`retain` keeps the string as long as C keeps the pointer."
-        }
-        Kind::Text { .. } | Kind::Path | Kind::IdleArguments | Kind::IdleStrategy => {
-            "Aeron copies the string before it returns."
-        }
-        _ => "",
-    };
-    let store = format!(
-        "// SAFETY: {SET} {reason}\n        \
-         unsafe {{ sys::{function}(self.as_ptr(), {argument}) }}.into_result()?;"
-    );
-    (ty.to_owned(), prepare, store)
-}
-
-/// Returns the type of a setter's argument, the statements that convert and check it, and the assignment.
-fn field_store(setting: &Setting) -> (String, String, String) {
-    let (name, ty) = (setting.rust_name(), value_type(setting));
-    let check = |text: &str| {
-        format!("::rusteron_core::settings::check(SETTINGS, {name:?}, &{text}).map_err(invalid)?;")
-    };
-    let (argument, prepare, value) = match &setting.kind {
-        Kind::Text { .. } | Kind::Path => {
-            let text = if *ty == *"String" { "value" } else { "value.to_string_lossy()" };
-            let value = if setting.is_optional { "Some(value)" } else { "value" };
-            let prepare = format!("let value: {ty} = value.into();\n        {}", check(text));
-            (format!("impl Into<{ty}>"), prepare, value)
-        }
-        // Every value of the type is permitted.
-        Kind::Flag | Kind::Enum(_) | Kind::IdleStrategy => {
-            (field_type(setting), String::new(), "value")
-        }
-        _ => {
-            let check = check(&value_text(setting, "value"));
-            let prepare = match setting.is_optional {
-                true => format!("if let Some(value) = value {{ {check} }}"),
-                false => check,
-            };
-            (field_type(setting), prepare, "value")
-        }
-    };
-    (argument, prepare, format!("self.values.{name} = {value};"))
-}
-
-fn getter(setting: &Setting, function: Option<&str>) -> String {
-    let name = setting.rust_name();
-    let (ty, body) = match function {
-        Some(function) => c_load(setting, function),
-        None => field_load(setting),
-    };
-    format!("    pub fn {name}(&self) -> {ty} {{\n        {body}\n    }}\n\n")
-}
-
-/// Returns the type of a getter's result, and the call of C with the conversion.
-fn c_load(setting: &Setting, function: &str) -> (String, String) {
-    let from = if setting.is_in_millis() { "from_millis" } else { "from_nanos" };
-    let (ty, convert) = match &setting.kind {
+    let lossy = format!("// SAFETY: {VALID}\n        unsafe {{ ffi::lossy(value) }}");
+    let unchanged = String::new;
+    let copied = "Aeron copies the string before it returns.";
+    let (argument, prepare, raw, reason, result, convert) = match &setting.kind {
         // Some of C's truth values are an `int`.
-        Kind::Flag => ("bool", "c_int::from(value) != 0".to_owned()),
-        Kind::Size(ty) | Kind::Number(ty) | Kind::Custom(ty, _) => (&**ty, String::new()),
-        Kind::Enum(ty) => (&**ty, format!("{ty}::from_raw(value)")),
-        // Some setters take an unsigned number whose getter returns a signed one.
-        Kind::Duration if setting.is_optional => (
-            "Option<Duration>",
-            format!("(value as u64 != u64::MAX).then(|| Duration::{from}(value as u64))"),
-        ),
-        Kind::Duration => ("Duration", format!("Duration::{from}(value as u64)")),
-        Kind::Text { .. } | Kind::IdleArguments => {
-            ("Cow<'_, str>", format!("// SAFETY: {VALID}\n        unsafe {{ ffi::lossy(value) }}"))
+        Kind::Flag => {
+            ("bool", unchanged(), "value", "", "bool", "c_int::from(value) != 0".to_owned())
         }
-        Kind::Path => {
-            ("&Path", format!("// SAFETY: {VALID}\n        unsafe {{ ffi::path(value) }}"))
+        Kind::Size(ty) | Kind::Number(ty) | Kind::Custom(ty, _) => {
+            (&**ty, unchanged(), "value", "", &**ty, unchanged())
+        }
+        Kind::Enum(ty) => {
+            (&**ty, unchanged(), "value.to_raw()", "", &**ty, format!("{ty}::from_raw(value)"))
         }
         Kind::IdleStrategy => (
+            "IdleStrategyKind",
+            unchanged(),
+            "value.as_c_str().as_ptr()",
+            copied,
             "Option<IdleStrategyKind>",
             format!(
                 "if value.is_null() {{\n            return None;\n        }}\n        // SAFETY: {VALID}\n        \
                  IdleStrategyKind::from_c_str(unsafe {{ CStr::from_ptr(value) }})"
             ),
         ),
+        Kind::Duration if setting.is_optional => (
+            "Option<Duration>",
+            format!(
+                "// An absent duration is AERON_NULL_VALUE, -1.\n        \
+                 let value = value.map_or(Ok(u64::MAX), |value| ffi::{unit}({c_name:?}, value))?;"
+            ),
+            "value",
+            "",
+            "Option<Duration>",
+            format!("(value as u64 != u64::MAX).then(|| Duration::from_{unit}(value as u64))"),
+        ),
+        // Some setters take an unsigned number whose getter returns a signed one.
+        Kind::Duration => (
+            "Duration",
+            format!("let value = ffi::{unit}({c_name:?}, value)?;"),
+            "value",
+            "",
+            "Duration",
+            format!("Duration::from_{unit}(value as u64)"),
+        ),
+        Kind::Text { is_retained: true } => (
+            "&str",
+            text + "\n        let value = self.retain(value);",
+            "value",
+            "`retain` keeps the string as long as C keeps the pointer.",
+            "Cow<'_, str>",
+            lossy,
+        ),
+        Kind::Text { .. } | Kind::IdleArguments => {
+            ("&str", text, "value.as_ptr()", copied, "Cow<'_, str>", lossy)
+        }
+        Kind::Path => (
+            "impl AsRef<Path>",
+            format!("let value = ffi::c_path({name:?}, value.as_ref())?;"),
+            "value.as_ptr()",
+            copied,
+            "&Path",
+            format!("// SAFETY: {VALID}\n        unsafe {{ ffi::path(value) }}"),
+        ),
     };
-    let call = format!("unsafe {{ sys::{function}(self.as_ptr()) }}");
-    let body = match convert.is_empty() {
+    let call = format!("unsafe {{ sys::{get}(self.as_ptr()) }}");
+    let loaded = match convert.is_empty() {
         true => call,
         false => format!("let value = {call};\n        {convert}"),
     };
-    (ty.to_owned(), format!("// SAFETY: {GET}\n        {body}"))
-}
-
-/// Returns the type of a getter's result, and the field.
-fn field_load(setting: &Setting) -> (String, String) {
-    let field = format!("self.values.{}", setting.rust_name());
-    match (&setting.kind, setting.is_optional) {
-        (Kind::Text { .. }, _) => ("&str".to_owned(), format!("&{field}")),
-        (Kind::Path, false) => ("&Path".to_owned(), format!("&{field}")),
-        (Kind::Path, true) => ("Option<&Path>".to_owned(), format!("{field}.as_deref()")),
-        _ => (field_type(setting), field),
+    Access {
+        argument: argument.to_owned(),
+        prepare,
+        store: format!(
+            "// SAFETY: {SET} {reason}\n        unsafe {{ sys::{set}(self.as_ptr(), {raw}) }}.into_result()?;"
+        ),
+        result: result.to_owned(),
+        load: format!("// SAFETY: {GET}\n        {loaded}"),
     }
 }
 
-fn documentation(setting: &Setting, function: Option<&str>, verb: &str) -> String {
-    let (is_of_c, is_setter) = (function.is_some(), verb == "set");
+/// Returns the assignment of a field, and its value.
+fn field_access(setting: &Setting) -> Access {
+    let name = setting.rust_name();
+    let field = format!("self.values.{name}");
+    let check = |text: &str| {
+        format!("::rusteron_core::settings::check(SETTINGS, {name:?}, &{text}).map_err(invalid)?;")
+    };
+    let (argument, prepare, value, result, load) = match (&setting.kind, setting.is_optional) {
+        // Every value of the type is permitted.
+        (Kind::Flag | Kind::Enum(_) | Kind::IdleStrategy, _) => {
+            (field_type(setting), String::new(), "value", field_type(setting), field.clone())
+        }
+        (Kind::Text { .. }, _) => {
+            let prepare = format!("let value: String = value.into();\n        {}", check("value"));
+            ("impl Into<String>".into(), prepare, "value", "&str".into(), format!("&{field}"))
+        }
+        (Kind::Path, is_optional) => {
+            let check = check("value.to_string_lossy()");
+            let prepare = format!("let value: PathBuf = value.into();\n        {check}");
+            let (value, result, load) = match is_optional {
+                true => ("Some(value)", "Option<&Path>", format!("{field}.as_deref()")),
+                false => ("value", "&Path", format!("&{field}")),
+            };
+            ("impl Into<PathBuf>".into(), prepare, value, result.into(), load)
+        }
+        (_, is_optional) => {
+            let check = check(&value_text(setting, "value"));
+            let prepare = match is_optional {
+                true => format!("if let Some(value) = value {{ {check} }}"),
+                false => check,
+            };
+            (field_type(setting), prepare, "value", field_type(setting), field.clone())
+        }
+    };
+    Access { argument, prepare, store: format!("{field} = {value};"), result, load }
+}
+
+fn documentation(setting: &Setting, function: Option<&str>, is_setter: bool) -> String {
+    let is_of_c = function.is_some();
     let name = setting.rust_name();
     let mut blocks = vec![setting.text.clone()];
     match setting.kind {
@@ -319,7 +318,7 @@ mod tests {
     /// The signature and the lines of a method of a setting.
     fn methods_of(row: &str) -> String {
         let table = Table::parse(&format!("{row}\n  Text.")).expect("a table");
-        methods(&table, "Context", Some("tiny")).0.replace("\n        ", " ")
+        methods(&table, "Context", Some("tiny")).replace("\n        ", " ")
     }
 
     #[test]
@@ -390,7 +389,7 @@ mod tests {
     /// The structure and the methods of a setting without C.
     fn plain(row: &str) -> String {
         let table = Table::parse_plain(&format!("{row}\n  Text.")).expect("a table");
-        fields(&table) + &methods(&table, "Context", None).0.replace("\n        ", " ")
+        fields(&table) + &methods(&table, "Context", None).replace("\n        ", " ")
     }
 
     #[test]

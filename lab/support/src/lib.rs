@@ -34,7 +34,7 @@ pub use captured_log::logged_with;
 pub use child_process::{
     ChildProcess, DriverProcess, archiving_media_driver_beside, media_driver, media_driver_beside,
 };
-pub use coverage::{Functions, Omissions, Sources, coverage_problems};
+pub use coverage::{Omissions, Sources, coverage_problems, declared_functions};
 pub use driver_files::{ForgedCnc, log_bytes, log_file, log_tails, unblock};
 pub use drivers::{
     SHORT_DRIVER_TIMEOUT, connect, connect_watchfully, context, driver_context, driver_context_in,

@@ -1,7 +1,7 @@
 //! The functions that a C header declares.
 
 /// Returns the names of all functions, in the order of the header. Valid for headers in Aeron's style.
-pub(crate) fn declared(header: &str) -> Vec<String> {
+pub(super) fn declared(header: &str) -> Vec<String> {
     let code = without_comments(header).replace("\\\n", " ");
     let is_code = |line: &&str| !line.trim_start().starts_with('#');
     let code =
@@ -40,7 +40,7 @@ fn function_name(statement: &str) -> Option<&str> {
 }
 
 /// Returns C code with blanks in place of comments. Valid for code without comment marks in strings.
-pub fn without_comments(text: &str) -> String {
+pub(super) fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('/') {
