@@ -5,7 +5,7 @@
 //!
 //! - setters and getters with `Duration`, `&str`, `&Path` and enumerations in place of numbers and pointers;
 //! - the macro `for_each_setting`, by which tests and Python's keyword arguments reach all of them;
-//! - a list for programs that check and show environment variables;
+//! - the static `SETTINGS`, for programs that check and show environment variables, and contexts that read them;
 //! - the settings' tables in the documentation, and Python's stubs: files of the repository, compared by a test.
 //!
 //! A build script calls [`generate`], or [`generate_plain`] for a context whose settings are plain fields, without C.
@@ -15,7 +15,9 @@
 //!   texts `fn retain(&mut self, value: CString) -> *const c_char`, which keeps each until the C context is closed;
 //! - `sys`, the raw bindings, and `ffi`, the conversions `c_string`, `c_path`, `nanos`, `millis`, `lossy` and `path`;
 //! - `Fallible`, whose `into_result` makes an error of a negative number, and `Result`;
-//! - of the standard library `c_int`, `CStr`, `Cow`, `Duration`, `Path`; and `IdleStrategyKind`.
+//! - of the standard library `c_int`, `CStr`, `Cow`, `Duration`, `Path`; and `IdleStrategyKind`;
+//! - for variables of idle strategies `function`, `IDLE_STRATEGIES`, `idle_arguments` and `idle_strategy`, and the
+//!   functions that the table names.
 //!
 //! Without C: the context, with a field `values: Values`; `invalid`, which makes the error of a text, and `Result`; the
 //! enumerations and functions that the table names; `Duration`, `Path` and `PathBuf`.

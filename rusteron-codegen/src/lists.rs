@@ -71,7 +71,7 @@ pub(crate) fn settings(table: &Table, context: &str, crate_name: &str, is_plain:
          Self::settings().find(|setting| setting.variable == variable)\n    }}\n}}\n\n\
          static SETTINGS: &[::rusteron_core::settings::Setting<{context}>] = {{\n    \
          #[allow(unused_imports)]\n    \
-         use ::rusteron_core::settings::{{Form, Format, Limit, Setting, Source, duration, flag, number, parse, size}};\n\n    \
+         use ::rusteron_core::settings::{{Form, Format, Limit, Setting, Source, flag, number, parse, size}};\n\n    \
          &[\n{list}    ]\n}};\n\n"
     )
 }
@@ -100,7 +100,7 @@ fn set(setting: &Setting, is_plain: bool) -> String {
         (Kind::Duration, _) if setting.is_in_millis() => {
             "|text| number(text).map(Duration::from_millis)".to_owned()
         }
-        (Kind::Duration, _) => "duration".to_owned(),
+        (Kind::Duration, _) => "::rusteron_core::scan::duration".to_owned(),
         (_, Some(function)) => by_function(function),
         (Kind::Custom(function, _), _) if setting.is_optional => by_function(function),
         (Kind::IdleStrategy, _) if !is_plain => "idle_strategy".to_owned(),
@@ -135,24 +135,10 @@ fn source(setting: &Setting, is_plain: bool) -> String {
             format!("Source::Variable(|context| {value}.map(|named| named.name().to_owned()))")
         }
         _ if setting.is_optional => {
-            let text = value_text(setting, "value");
+            let text = setting.value_text("value");
             format!("Source::Context(|context| {value}.map(|value| {text}))")
         }
-        _ => format!("Source::Context(|context| Some({}))", value_text(setting, &value)),
-    }
-}
-
-/// Returns the expression of the text that a value has in the variable.
-pub(crate) fn value_text(setting: &Setting, value: &str) -> String {
-    match &setting.kind {
-        Kind::Duration if setting.is_in_millis() => format!("{value}.as_millis().to_string()"),
-        Kind::Duration => format!("::rusteron_core::settings::duration_text({value})"),
-        Kind::Path => format!("{value}.display().to_string()"),
-        Kind::Flag if setting.words == ["on", "off"] => {
-            format!("if {value} {{ \"on\" }} else {{ \"off\" }}.to_owned()")
-        }
-        Kind::Custom(function, _) => format!("{function}_text({value})"),
-        _ => format!("{value}.to_string()"),
+        _ => format!("Source::Context(|context| Some({}))", setting.value_text(&value)),
     }
 }
 
@@ -207,9 +193,9 @@ fn format(setting: &Setting, is_plain: bool) -> String {
         }
         _ if setting.variable.is_none() => "Format::Text".into(),
         Kind::IdleStrategy | Kind::Enum(_) if is_plain => {
-            let ty = if let Kind::Enum(name) = &setting.kind { name } else { "IdleStrategyKind" };
             format!(
-                "Format::Custom(|text| text.parse::<{ty}>().map(drop).map_err(|error| error.to_string()))"
+                "Format::Custom(|text| text.parse::<{}>().map(drop).map_err(|error| error.to_string()))",
+                setting.value_type()
             )
         }
         Kind::IdleStrategy => "Format::Custom(|text| function(IDLE_STRATEGIES, text))".into(),

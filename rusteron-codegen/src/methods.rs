@@ -4,7 +4,6 @@
 
 use std::fmt::Write as _;
 
-use crate::lists::value_text;
 use crate::table::{Kind, Setting, Table, bytes, nanos};
 
 const SET: &str = "`as_ptr` points to a live context, which `&mut self` reserves for this call.";
@@ -62,20 +61,8 @@ pub(crate) fn fields(table: &Table) -> String {
     )
 }
 
-/// Returns the type of one value, without the `Option` of an optional one.
-fn value_type(setting: &Setting) -> &str {
-    match &setting.kind {
-        Kind::Flag => "bool",
-        Kind::Size(ty) | Kind::Number(ty) | Kind::Enum(ty) | Kind::Custom(ty, _) => ty,
-        Kind::Duration => "Duration",
-        Kind::Text { .. } | Kind::IdleArguments => "String",
-        Kind::Path => "PathBuf",
-        Kind::IdleStrategy => "IdleStrategyKind",
-    }
-}
-
 fn field_type(setting: &Setting) -> String {
-    let ty = value_type(setting);
+    let ty = setting.value_type();
     if setting.is_optional { format!("Option<{ty}>") } else { ty.to_owned() }
 }
 
@@ -89,7 +76,9 @@ fn default(setting: &Setting) -> String {
         Kind::Duration => format!("Duration::from_nanos({})", nanos(text)),
         Kind::Text { .. } => format!("{text:?}.to_owned()"),
         Kind::Path => format!("PathBuf::from({text:?})"),
-        Kind::IdleStrategy | Kind::Enum(_) => format!("{}::{}", value_type(setting), variant(text)),
+        Kind::IdleStrategy | Kind::Enum(_) => {
+            format!("{}::{}", setting.value_type(), variant(text))
+        }
         _ => text.clone(),
     };
     if setting.is_optional { format!("Some({value})") } else { value }
@@ -230,7 +219,7 @@ fn field_access(setting: &Setting) -> Access {
             ("impl Into<PathBuf>".into(), prepare, value, result.into(), load)
         }
         (_, is_optional) => {
-            let check = check(&value_text(setting, "value"));
+            let check = check(&setting.value_text("value"));
             let prepare = match is_optional {
                 true => format!("if let Some(value) = value {{ {check} }}"),
                 false => check,

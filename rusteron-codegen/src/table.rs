@@ -18,7 +18,7 @@
 /// name ends, `_ns` or `_ms`), `text copied` and `text retained` (C copies it or keeps the pointer; `text` for a variable
 /// without a setter), `path`, `idle strategy`, `idle arguments`, and `enum Name`, whose variants are read by `FromStr`.
 /// Any other word is a function that reads the variable's text, and a second word its argument; a setting of such a type
-/// is by hand, or a variable without a setter. Before the type may stand `optional`, for a setting that can be absent, and
+/// is by hand, or a variable without a setter. What is `ports` has the function `ports_text` as well, which writes a value. Before the type may stand `optional`, for a setting that can be absent, and
 /// `unread`, for a variable that no program reads.
 ///
 /// The settings of a context [without C](crate::generate_plain) have Rust's names, `text` without a word, and `optional`
@@ -221,6 +221,32 @@ impl Setting {
         match self.kind {
             Kind::Duration => name.trim_end_matches("_ns").trim_end_matches("_ms"),
             _ => name,
+        }
+    }
+
+    /// Returns the type of one value without C, without the `Option` of an optional one.
+    pub(crate) fn value_type(&self) -> &str {
+        match &self.kind {
+            Kind::Flag => "bool",
+            Kind::Size(ty) | Kind::Number(ty) | Kind::Enum(ty) | Kind::Custom(ty, _) => ty,
+            Kind::Duration => "Duration",
+            Kind::Text { .. } | Kind::IdleArguments => "String",
+            Kind::Path => "PathBuf",
+            Kind::IdleStrategy => "IdleStrategyKind",
+        }
+    }
+
+    /// Returns the expression of the text that a value has in the variable.
+    pub(crate) fn value_text(&self, value: &str) -> String {
+        match &self.kind {
+            Kind::Duration if self.is_in_millis() => format!("{value}.as_millis().to_string()"),
+            Kind::Duration => format!("::rusteron_core::settings::duration_text({value})"),
+            Kind::Path => format!("{value}.display().to_string()"),
+            Kind::Flag if self.words == ["on", "off"] => {
+                format!("if {value} {{ \"on\" }} else {{ \"off\" }}.to_owned()")
+            }
+            Kind::Custom(function, _) => format!("{function}_text({value})"),
+            _ => format!("{value}.to_string()"),
         }
     }
 

@@ -191,12 +191,7 @@ pub fn size<T: TryFrom<u64>>(text: &str) -> Option<T> {
     scan::size(text)?.try_into().ok()
 }
 
-/// Reads a duration, with a unit or in nanoseconds.
-pub fn duration(text: &str) -> Option<Duration> {
-    scan::duration(text)
-}
-
-/// Writes a duration as [`duration`] reads it. The text of a duration that C cannot count is refused by a check.
+/// Writes a duration as [`scan::duration`] reads it. The text of a duration that C cannot count is refused by a check.
 pub fn duration_text(duration: Duration) -> String {
     match i64::try_from(duration.as_nanos()) {
         Ok(_) => scan::format_duration(duration),
