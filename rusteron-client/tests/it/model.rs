@@ -6,8 +6,8 @@ use std::io::IoSlice;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestCaseResult, TestRunner};
 use rusteron_client::{
-    Action, Aeron, BufferClaim, ExclusivePublication, Header, OfferError, Publication, Publisher,
-    Subscription,
+    Action, Aeron, BufferClaim, ExclusivePublication, FragmentAssembler, Header, Messages,
+    OfferError, Publication, Publisher, Subscription,
 };
 use rusteron_test_support::{Random, SHORT_TERMS, await_some, await_that, connect, launch};
 
@@ -61,6 +61,7 @@ fn parts<'a>(lengths: &[usize], mut bytes: &'a [u8]) -> Vec<IoSlice<'a>> {
 
 fn finish(mut claim: BufferClaim<'_>, ending: Ending, bytes: &[u8]) -> i64 {
     let position = claim.position();
+    assert_eq!(claim.as_ptr().addr() % 32, 0);
     claim.copy_from_slice(bytes);
     match ending {
         Ending::Commit(value) => {
@@ -119,6 +120,11 @@ struct Given {
 
 impl Given {
     fn new(payload: &[u8], header: &Header<'_>) -> Self {
+        // However it was sent and received, it starts at a multiple of 32 bytes in memory.
+        assert_eq!(payload.as_ptr().addr() % 32, 0, "{} bytes", payload.len());
+        assert_eq!(header.frame_length(), payload.len() + 32);
+        let end_offset = (header.position() - 1) % TERM_LENGTH + 1;
+        assert_eq!(i64::from(header.next_term_offset()), end_offset);
         Self {
             end: header.position(),
             flags: header.flags(),
@@ -199,12 +205,15 @@ impl Model {
 enum Form {
     Fragments,
     Messages,
+    /// Messages that an assembler of the caller's puts together.
+    Assembled,
 }
 
 /// Polls in one way after the other, and notes the arguments that it was given and has accepted.
 struct Reader<'a> {
     subscription: &'a mut Subscription,
     form: Form,
+    assembler: FragmentAssembler,
     random: Random,
     received: Vec<Given>,
 }
@@ -212,87 +221,84 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// Reads on; returns how much more has been received.
     fn read(&mut self) -> usize {
-        let Self { subscription, form, random, received } = self;
+        let Self { subscription, form, assembler, random, received } = self;
         let before = received.len();
         let limit = 1 + random.below(20);
-        let way = random.below(if *form == Form::Fragments { 8 } else { 6 });
         let ahead = random.below(5_000) as i64;
+        let ways = match form {
+            Form::Fragments => 7,
+            Form::Messages => 6,
+            Form::Assembled => 3,
+        };
+        let (way, take) = (random.below(ways), random.below(limit + 1));
         let mut note = |payload: &[u8], header: &Header<'_>| {
             received.push(Given::new(payload, header));
         };
-        let count = match (way, *form) {
-            (0, Form::Fragments) => subscription.poll_fragments(note, limit).expect("open"),
-            (0, Form::Messages) => subscription.poll(note, limit).expect("open"),
-            (1 | 2, form) => {
-                let mut control = |payload: &[u8], header: &Header<'_>| {
-                    let action = [Action::Abort, Action::Break, Action::Commit, Action::Continue]
-                        [random.below(4)];
-                    if action != Action::Abort {
-                        note(payload, header);
-                    }
-                    action
+        let control = |payload: &[u8], header: &Header<'_>| {
+            let action =
+                [Action::Abort, Action::Break, Action::Commit, Action::Continue][random.below(4)];
+            if action != Action::Abort {
+                note(payload, header);
+            }
+            action
+        };
+        let count = match (*form, way) {
+            (Form::Fragments, 0) => subscription.poll_fragments(note, limit).expect("open"),
+            (Form::Fragments, 1) => {
+                subscription.controlled_poll_fragments(control, limit).expect("open")
+            }
+            (Form::Messages, 0) => subscription.poll(note, limit).expect("open"),
+            (Form::Messages, 1) => subscription.controlled_poll(control, limit).expect("open"),
+            (Form::Messages, 2) => {
+                let handler = |messages: &mut Messages<'_>| {
+                    messages.take(take).for_each(|(payload, header)| note(payload, &header));
                 };
-                match (way, form) {
-                    (1, Form::Fragments) => {
-                        subscription.controlled_poll_fragments(control, limit).expect("open")
-                    }
-                    (1, Form::Messages) => {
-                        subscription.controlled_poll(control, limit).expect("open")
-                    }
-                    _ => subscription.images().fold(0, |count, mut image| {
-                        let bound = image.position() + ahead;
-                        count
-                            + match form {
-                                Form::Fragments => image.bounded_controlled_poll_fragments(
-                                    &mut control,
-                                    bound,
-                                    limit,
-                                ),
-                                Form::Messages => {
-                                    image.bounded_controlled_poll(&mut control, bound, limit)
-                                }
-                            }
-                    }),
-                }
+                subscription.poll_batch(handler, limit).expect("open")
             }
-            (3..=5, form) => subscription.images().fold(0, |count, mut image| {
-                let bound = image.position() + ahead;
-                count
-                    + match (way, form) {
-                        (3, Form::Fragments) => image.poll_fragments(&mut note, limit),
-                        (3, Form::Messages) => image.poll(&mut note, limit),
-                        (_, Form::Fragments) => {
-                            image.bounded_poll_fragments(&mut note, bound, limit)
-                        }
-                        (_, Form::Messages) => image.bounded_poll(&mut note, bound, limit),
-                    }
-            }),
-            (6, _) => {
-                for mut image in subscription.images() {
-                    let position = image.position();
-                    let mut peeked = Vec::new();
-                    let peek = |payload: &[u8], header: &Header<'_>| {
-                        peeked.push(Given::new(payload, header));
-                        if random.below(8) == 0 { Action::Break } else { Action::Continue }
-                    };
-                    let end = image.controlled_peek(position, peek, position + ahead);
-                    let end = end.expect("a position");
-                    assert_eq!(image.position(), position, "a peek moves nothing");
-                    received.extend(peeked.into_iter().filter(|given| given.end <= end));
-                    image.set_position(end).expect("the end of a message");
-                }
-                received.len() - before
+            (Form::Assembled, 0) => {
+                subscription.poll_fragments(assembler.handler(note), limit).expect("open")
             }
-            _ => {
-                for mut image in subscription.images() {
-                    let mut end = image.position();
-                    let length = image.block_poll(
-                        |block, _, _| fragments_of(block, &mut end, received),
-                        ahead as usize,
-                    );
-                    assert!(length == 0 || image.position() == end);
+            (Form::Assembled, 1) => {
+                let handler = assembler.controlled_handler(control);
+                subscription.controlled_poll_fragments(handler, limit).expect("open")
+            }
+            (form, way) => {
+                let mut image = subscription.image_at_index(0).expect("the image");
+                let position = image.position();
+                let bound = position + ahead;
+                match (form, way) {
+                    (Form::Fragments, 2) => {
+                        image.bounded_controlled_poll_fragments(control, bound, limit)
+                    }
+                    (Form::Fragments, 3) => image.poll_fragments(note, limit),
+                    (Form::Fragments, 4) => image.bounded_poll_fragments(note, bound, limit),
+                    (Form::Fragments, 5) => {
+                        let mut peeked = Vec::new();
+                        let peek = |payload: &[u8], header: &Header<'_>| {
+                            peeked.push(Given::new(payload, header));
+                            if random.below(8) == 0 { Action::Break } else { Action::Continue }
+                        };
+                        let end = image.controlled_peek(position, peek, bound).expect("a position");
+                        assert_eq!(image.position(), position, "a peek moves nothing");
+                        received.extend(peeked.into_iter().filter(|given| given.end <= end));
+                        image.set_position(end).expect("the end of a message");
+                        received.len() - before
+                    }
+                    (Form::Fragments, _) => {
+                        let mut end = position;
+                        let handler = |block: &[u8], _, _| fragments_of(block, &mut end, received);
+                        let length = image.block_poll(handler, ahead as usize);
+                        assert!(length == 0 || image.position() == end);
+                        received.len() - before
+                    }
+                    (Form::Messages, 3) => image.bounded_controlled_poll(control, bound, limit),
+                    (Form::Messages, 4) => image.poll(note, limit),
+                    (Form::Messages, _) => image.bounded_poll(note, bound, limit),
+                    (Form::Assembled, _) => {
+                        let handler = assembler.controlled_handler(control);
+                        image.bounded_controlled_poll_fragments(handler, bound, limit)
+                    }
                 }
-                received.len() - before
             }
         };
         let new = received.len() - before;
@@ -328,8 +334,9 @@ fn run(
 ) -> TestCaseResult {
     await_that("the connection", || publisher.is_connected() && subscription.is_connected());
     let mut model = Model::default();
-    let random = Random::new(case.seed);
-    let mut reader = Reader { subscription, form: case.form, random, received: Vec::new() };
+    let (assembler, random) = (FragmentAssembler::new(), Random::new(case.seed));
+    let mut reader =
+        Reader { subscription, form: case.form, assembler, random, received: Vec::new() };
     for operation in &case.operations {
         let bytes = model.bytes(operation);
         let expected = model.apply(operation, &bytes);
@@ -355,7 +362,7 @@ fn run(
     });
     let expected = match case.form {
         Form::Fragments => &model.fragments,
-        Form::Messages => &model.messages,
+        Form::Messages | Form::Assembled => &model.messages,
     };
     await_that("the messages", || {
         reader.read();
@@ -390,7 +397,7 @@ fn check(check: impl Fn(&Aeron, i32, &Case) -> TestCaseResult) {
     let mut runner =
         TestRunner::new(Config { cases: 48, failure_persistence: None, ..Config::default() });
     let operations = prop::collection::vec(operation(), 1..150);
-    let form = prop_oneof![Just(Form::Fragments), Just(Form::Messages)];
+    let form = prop_oneof![Just(Form::Fragments), Just(Form::Messages), Just(Form::Assembled)];
     let outcome = runner.run(&(operations, form, any::<u64>()), |(operations, form, seed)| {
         stream_id.set(stream_id.get() + 1);
         check(&aeron, stream_id.get(), &Case { operations, form, seed })

@@ -1,30 +1,13 @@
 //! Counters of one's own, and the reader of all.
 
-use std::ffi::{c_char, c_void};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::SystemTime;
 
-use rusteron_client::{
-    Counter, CounterSnapshot, CounterState, CountersReader, ErrorKind, Handler, Registration,
-    SystemCounter,
-};
-use rusteron_sys as sys;
-use rusteron_test_support::{
-    await_some, await_that, connect, connect_watchfully, connected_pair, launch, udp_channel,
-};
+use rusteron_client::{Counter, CounterSnapshot, CounterState, ErrorKind, Registration};
+use rusteron_test_support::{await_some, await_that, connect, connect_watchfully, launch};
 
 const TYPE: i32 = 1001;
-
-fn assert_send_and_sync<T: Send + Sync>() {}
-
-#[test]
-fn send_sync_bounds() {
-    assert_send_and_sync::<Counter>();
-    assert_send_and_sync::<CountersReader<'static>>();
-    assert_send_and_sync::<Handler>();
-}
 
 #[test]
 fn other_clients_see_the_value() {
@@ -91,26 +74,6 @@ fn each_operation_has_its_effect() {
 }
 
 #[test]
-fn threads_share_a_counter() {
-    const THREADS: usize = 4;
-    const TIMES: usize = 10_000;
-    let driver = launch();
-    let (writer, reader) = (connect(&driver), connect(&driver));
-    let counter = writer.add_counter(TYPE, &[], "shared").expect("a counter");
-    thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| {
-                for _ in 0..TIMES {
-                    counter.increment();
-                }
-            });
-        }
-    });
-    let seen = reader.counters_reader().value(counter.counter_id());
-    assert_eq!(seen, Some((THREADS * TIMES) as i64));
-}
-
-#[test]
 fn key_and_label_limits() {
     let driver = launch();
     let aeron = connect(&driver);
@@ -164,17 +127,6 @@ fn drop_frees() {
     // Set a moment after the state.
     let deadline = await_some("a deadline", || counters.free_for_reuse_deadline(id));
     assert!(deadline > before);
-}
-
-#[test]
-fn keeps_its_client_open() {
-    let driver = launch();
-    let (owner, reader) = (connect(&driver), connect(&driver));
-    let counter = owner.add_counter(TYPE, &[], "kept").expect("a counter");
-    drop(owner);
-    counter.set(1);
-    assert!(!counter.is_closed());
-    assert_eq!(reader.counters_reader().value(counter.counter_id()), Some(1));
 }
 
 #[test]
@@ -288,29 +240,6 @@ fn usable_after_the_driver_died() {
 }
 
 #[test]
-fn ids_out_of_range_are_none() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let counters = aeron.counters_reader();
-    let max = counters.max_counter_id();
-    assert!(max > 46);
-    assert_eq!(counters.state(max), Some(CounterState::Unused));
-    assert_eq!(counters.value(max), None);
-    for id in [max + 1, -1, i32::MAX, i32::MIN] {
-        assert_eq!(counters.state(id), None);
-        assert_eq!(counters.value(id), None);
-        assert_eq!(counters.label(id), None);
-        assert_eq!(counters.key(id), None);
-        assert_eq!(counters.type_id(id), None);
-        assert_eq!(counters.registration_id(id), None);
-        assert_eq!(counters.owner_id(id), None);
-        assert_eq!(counters.reference_id(id), None);
-        assert_eq!(counters.free_for_reuse_deadline(id), None);
-        assert_eq!(counters.counter(id), None);
-    }
-}
-
-#[test]
 fn concurrent_reads_are_whole() {
     let driver = launch();
     let (owner, reader) = (connect(&driver), connect(&driver));
@@ -341,110 +270,4 @@ fn concurrent_reads_are_whole() {
         }
         println!("{seen} counters seen");
     });
-}
-
-/// C's view of a counter: id, type, label, key, registration, owner, reference, state.
-type InC = Vec<(i32, i32, Vec<u8>, Vec<u8>, i64, i64, i64, i32)>;
-
-unsafe extern "C" fn collect(
-    _value: i64,
-    id: i32,
-    type_id: i32,
-    key: *const u8,
-    key_length: usize,
-    label: *const c_char,
-    label_length: usize,
-    clientd: *mut c_void,
-) {
-    // SAFETY: C passes memory of these lengths, and what `counters_in_c` gave it.
-    unsafe {
-        let label = std::slice::from_raw_parts(label.cast::<u8>(), label_length).to_vec();
-        let key = std::slice::from_raw_parts(key, key_length).to_vec();
-        (*clientd.cast::<InC>()).push((id, type_id, label, key, 0, 0, 0, 0));
-    }
-}
-
-fn counters_in_c(dir: &Path) -> InC {
-    let dir = std::ffi::CString::new(dir.to_str().expect("Unicode")).expect("no NUL");
-    let mut counters = InC::new();
-    // SAFETY: the file is mapped until it is closed below; ids are C's own.
-    unsafe {
-        let mut cnc = std::ptr::null_mut();
-        assert_eq!(sys::aeron_cnc_init(&mut cnc, dir.as_ptr(), 1000), 0);
-        let reader = sys::aeron_cnc_counters_reader(cnc);
-        let clientd = (&raw mut counters).cast();
-        sys::aeron_counters_reader_foreach_counter(reader, Some(collect), clientd);
-        for (id, type_id, label, key, registration, owner, reference, state) in &mut counters {
-            sys::aeron_counters_reader_counter_registration_id(reader, *id, registration);
-            sys::aeron_counters_reader_counter_owner_id(reader, *id, owner);
-            sys::aeron_counters_reader_counter_reference_id(reader, *id, reference);
-            sys::aeron_counters_reader_counter_state(reader, *id, state);
-            let found = sys::aeron_counters_reader_find_by_type_id_and_registration_id(
-                reader,
-                *type_id,
-                *registration,
-            );
-            let mut again = [0; Counter::MAX_LABEL_LENGTH];
-            let length = sys::aeron_counters_reader_counter_label(
-                reader,
-                *id,
-                again.as_mut_ptr().cast(),
-                again.len(),
-            );
-            assert_eq!(&again[..length as usize], label);
-            let mut other_key = std::ptr::null_mut();
-            sys::aeron_counters_reader_metadata_key(reader, *id, &mut other_key);
-            assert_eq!(std::slice::from_raw_parts(other_key, key.len()), key);
-            assert!(found <= *id);
-        }
-        sys::aeron_cnc_close(cnc);
-    }
-    counters
-}
-
-#[test]
-fn reader_equals_c() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let _streams = connected_pair(&aeron, &udp_channel());
-    let _counter = aeron.add_counter(TYPE, b"key", "label é").expect("a counter");
-    let _fixed = aeron.add_static_counter(TYPE, b"key", "static", 9).expect("a counter");
-    // The conductor completes its heartbeat counter's label; streams add counters as they go on.
-    let same = await_some("the same", || {
-        let in_c = counters_in_c(driver.aeron_dir());
-        let in_rust: InC = aeron
-            .counters_reader()
-            .iter()
-            .map(|c| {
-                let key = c.key.to_vec();
-                let label = c.label.into_bytes();
-                (c.id, c.type_id, label, key, c.registration_id, c.owner_id, c.reference_id, 1)
-            })
-            .collect();
-        (in_c == in_rust).then_some(in_c)
-    });
-    assert!(same.len() > 50, "{}", same.len());
-}
-
-#[test]
-fn system_counters_have_their_names() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let counters = aeron.counters_reader();
-    assert_eq!(SystemCounter::ALL.len(), 46);
-    for counter in SystemCounter::ALL {
-        let label = counters.label(counter.id()).expect("a label");
-        assert!(label.starts_with(counter.label()), "{label:?} and {counter:?}");
-        assert!(counter.read(&counters).is_some(), "{counter:?}");
-    }
-    let system = counters.iter().filter(|counter| counter.type_id == 0).count();
-    assert_eq!(system, SystemCounter::ALL.len(), "a counter has no name");
-    let version = SystemCounter::AeronVersion.read(&counters).expect("a version");
-    let expected: Vec<_> = rusteron_client::AERON_VERSION
-        .split('.')
-        .map(|part| part.parse::<i64>().expect("a number"))
-        .collect();
-    assert_eq!([version >> 16, version >> 8 & 0xFF, version & 0xFF], expected[..]);
-    assert!(SystemCounter::BytesCurrentlyMapped.read(&counters).expect("bytes") > 0);
-    assert_eq!(SystemCounter::BytesSent.to_string(), "Bytes sent");
 }

@@ -9,7 +9,7 @@ use rusteron_client::{
 };
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::{
-    DEADLINE, await_some, await_that, block_on, connect, connect_watchfully, launch, launch_with,
+    DEADLINE, await_some, await_that, connect, connect_watchfully, launch, launch_with,
     launch_with_long_timeouts, udp_channel,
 };
 
@@ -23,8 +23,6 @@ fn await_delivery(publication: &Publication, subscription: &mut Subscription) {
         subscription.poll(|message, _| assert_eq!(message, b"to all"), 100).expect("open") > 0
     });
 }
-
-fn assert_send<T: Send>(_: &T) {}
 
 /// A driver that notices sooner than by default that a peer is silent.
 fn launch_watchful() -> MediaDriver {
@@ -66,28 +64,12 @@ fn messages_reach_current_destinations() {
 }
 
 #[test]
-fn exclusive_publications_have_them() {
-    let driver = launch_watchful();
-    let aeron = connect(&driver);
-    let channel = udp_channel();
-    let subscription = aeron.add_subscription(&channel, 7).expect("a subscription");
-    let publication = aeron.add_exclusive_publication(MANUAL, 7).expect("a publication");
-    let number = publication.add_destination(&channel).expect("a destination");
-    await_that("the subscriber", || publication.is_connected() && subscription.is_connected());
-    publication.remove_destination_by_id(number).expect("removed");
-    publication.add_destination(&channel).expect("again");
-    publication.remove_destination(&channel).expect("removed");
-    await_that("the disconnect", || !publication.is_connected());
-}
-
-#[test]
 fn outcome_is_given_once() {
     let driver = launch();
     let aeron = connect(&driver);
     let publication = aeron.add_publication(MANUAL, 7).expect("a publication");
     let channel = udp_channel();
     let mut adding = publication.async_add_destination(&channel).expect("begun");
-    assert_send(&adding);
     await_some("the outcome", || adding.poll().expect("no error"));
     assert_eq!(adding.poll().expect_err("done").kind(), ErrorKind::IllegalState);
     let mut removing =
@@ -96,33 +78,6 @@ fn outcome_is_given_once() {
     await_some("the outcome", || removing.poll().expect("no error"));
     let mut removing = publication.async_remove_destination(&channel).expect("begun");
     await_some("the outcome", || removing.poll().expect("not there is no error"));
-}
-
-#[test]
-fn awaited_without_a_runtime() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let publication = aeron.add_publication(MANUAL, 7).expect("a publication");
-    block_on(async {
-        let number = publication.async_add_destination(udp_channel())?.await?;
-        assert!(publication.async_remove_destination_by_id(number)?.await? > number);
-        Ok::<_, rusteron_client::Error>(())
-    })
-    .expect("no error");
-}
-
-#[test]
-fn driver_refusal_has_the_reason() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let manual = aeron.add_publication(MANUAL, 7).expect("a publication");
-    let error = manual.add_destination("aeron:nonsense").expect_err("no channel");
-    assert_eq!(error.kind(), ErrorKind::InvalidChannel, "{error:?}");
-    let error = manual.add_destination("aeron:udp\0").expect_err("a NUL byte");
-    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    assert!(error.to_string().contains("destination: a NUL byte at offset 9"), "{error}");
-    assert!(!manual.is_closed());
-    manual.add_destination(udp_channel()).expect("none the worse");
 }
 
 #[test]
@@ -214,18 +169,6 @@ fn command_outlives_all_handles() {
     let last = publication.async_add_destination(udp_channel()).expect("begun");
     drop(publication);
     drop(last);
-}
-
-#[test]
-fn unpolled_commands_do_not_pile_up() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let publication = aeron.add_publication(MANUAL, 7).expect("a publication");
-    let channel = udp_channel();
-    for _ in 0..200 {
-        drop(publication.async_add_destination(&channel).expect("begun"));
-        publication.remove_destination(&channel).expect("removed");
-    }
 }
 
 /// Keeps the conductor busy until the sender goes.

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::sync::{Arc, Weak, mpsc};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rusteron_client::agent::{Agent, AgentInvoker, AgentRunner};
@@ -33,53 +32,12 @@ fn works_only_when_asked() {
 }
 
 #[test]
-fn messages_flow_while_it_works() {
-    let driver = launch();
-    let aeron = invoked(&driver);
-    let mut subscription = aeron.add_subscription("aeron:ipc", 1).expect("a subscription");
-    let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1).expect("a publication");
-    await_that("the connection", || {
-        aeron.do_work().expect("work");
-        publication.is_connected() && subscription.is_connected()
-    });
-    for number in 0..100_u32 {
-        await_that("an available window", || publication.offer(&number.to_le_bytes()).is_ok());
-        await_that("the message", || {
-            subscription.poll(|message, _| assert_eq!(message, number.to_le_bytes()), 1) == Ok(1)
-        });
-    }
-    drop(publication);
-    await_that("the publisher is gone", || {
-        aeron.do_work().expect("work");
-        subscription.image_count() == 0
-    });
-}
-
-#[test]
-fn threads_work_and_command_at_once() {
-    let driver = launch();
-    let aeron = invoked(&driver);
-    thread::scope(|scope| {
-        for thread in 0..3 {
-            let aeron = aeron.clone();
-            scope.spawn(move || {
-                for stream_id in 0..20 {
-                    let stream_id = thread * 100 + stream_id;
-                    let subscription = aeron.add_subscription("aeron:ipc", stream_id).expect("one");
-                    let publication = aeron.add_publication("aeron:ipc", stream_id).expect("one");
-                    aeron.do_work().expect("work");
-                    drop(subscription);
-                    assert_eq!(publication.stream_id(), stream_id);
-                }
-            });
-        }
-    });
-}
-
-#[test]
 fn conductor_thread_refuses_do_work() {
     let driver = launch();
-    let error = connect(&driver).do_work().expect_err("it has a thread");
+    let aeron = connect(&driver);
+    let error = aeron.do_work().expect_err("it has a thread");
+    assert_eq!(error.kind(), ErrorKind::IllegalState);
+    let error = ConductorAgent::new(&aeron).expect_err("it has a thread");
     assert_eq!(error.kind(), ErrorKind::IllegalState);
 }
 
@@ -274,13 +232,6 @@ fn requests_beyond_the_buffer_are_refused() {
     drop(registrations);
 
     drop(aeron.add_subscription("aeron:ipc", 1).expect("the other client is unharmed"));
-}
-
-#[test]
-fn conductor_with_thread_is_refused() {
-    let driver = launch();
-    let error = ConductorAgent::new(&connect(&driver)).expect_err("a client with a thread");
-    assert_eq!(error.kind(), ErrorKind::IllegalState);
 }
 
 #[test]

@@ -1,38 +1,109 @@
-//! Adding, cancelling and dropping, in every order and on every thread.
+//! Clients and their resources: connecting, adding, asking for session ids, cancelling and dropping, in every order and on
+//! every thread.
 
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use rusteron_client::raw_client::RawClient;
 use rusteron_client::{
-    Aeron, CloseCause, Context, Error, ErrorKind, ExclusivePublication, IdleStrategyKind,
-    OfferError, PollError, Publication, Subscription, UncheckedChannel,
+    Aeron, ChannelUri, CloseCause, Context, Error, ErrorKind, IdleStrategyKind, OfferError,
+    PollError,
 };
+use rusteron_media_driver::{DriverInvoker, MediaDriver};
 use rusteron_sys as sys;
 use rusteron_test_support::{
-    DEADLINE, SHORT_TERMS, await_some, await_that, block_on, connect, connected_pair, context,
-    launch, launch_with, offer, receive, watchful_context,
+    DEADLINE, SHORT_DRIVER_TIMEOUT, SHORT_TERMS, await_some, await_that, block_on, connect,
+    connected_pair, context, driver_context, driver_context_in, launch, launch_with,
+    launch_with_long_timeouts, offer, receive, watchful_context,
 };
+
+#[test]
+fn connecting_is_awaited() {
+    let driver = launch();
+    let connecting = Aeron::async_connect(context(driver.aeron_dir())).expect("begun");
+    let aeron = block_on(connecting).expect("a client");
+    let publication = block_on(aeron.async_add_publication("aeron:ipc", 1).expect("begun"));
+    assert_eq!(publication.expect("a publication").stream_id(), 1);
+}
+
+#[test]
+fn connecting_is_polled() {
+    let driver = launch();
+    let mut connecting = Aeron::async_connect(context(driver.aeron_dir())).expect("begun");
+    let aeron = await_some("the client", || connecting.poll().expect("no error"));
+    assert!(!aeron.is_closed());
+    let error = connecting.poll().expect_err("an outcome is returned once");
+    assert_eq!(error.kind(), ErrorKind::IllegalState);
+}
+
+#[test]
+fn task_is_woken_when_driver_starts() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let dir = parent.path().join("driver");
+    let connecting = Aeron::async_connect(context(&dir)).expect("begun");
+    let task = thread::spawn(|| block_on(connecting).map(drop));
+    let _driver = MediaDriver::launch(driver_context_in(&dir)).expect("a driver");
+    task.join().expect("no panic").expect("a client");
+}
+
+#[test]
+fn missing_driver_is_awaited_error() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut context = context(dir.path());
+    context.set_driver_timeout(Duration::from_millis(50)).expect("a timeout");
+    let connecting = Aeron::async_connect(context).expect("begun");
+    let error = block_on(connecting).expect_err("no driver");
+    assert_eq!(error.kind(), ErrorKind::DriverTimeout);
+    assert!(error.to_string().contains("no media driver runs"), "{error}");
+}
+
+/// Settings that own a reference, so that the test sees when they are freed.
+fn witnessed(mut context: Context, witness: &Arc<AtomicUsize>) -> Context {
+    let witness = Arc::clone(witness);
+    let own_thread = thread::current().id();
+    context
+        .set_on_close(move || {
+            let is_elsewhere = thread::current().id() != own_thread;
+            witness.fetch_add(usize::from(is_elsewhere), Ordering::Relaxed);
+        })
+        .expect("a handler");
+    context
+}
+
+#[test]
+fn dropped_attempt_ends_at_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let witness = Arc::default();
+    let mut context = witnessed(context(dir.path()), &witness);
+    context.set_driver_timeout(Duration::from_secs(3600)).expect("a timeout");
+    drop(Aeron::async_connect(context).expect("begun"));
+    await_that("the end of the attempt", || Arc::strong_count(&witness) == 1);
+}
+
+#[test]
+fn unpolled_client_is_closed_elsewhere() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let dir = parent.path().join("driver");
+    let witness = Arc::default();
+    let mut context = witnessed(context(&dir), &witness);
+    let (sender, started) = mpsc::channel();
+    context.set_agent_on_start(move |_| sender.send(()).expect("a receiver")).expect("a handler");
+    let mut connecting = Aeron::async_connect(context).expect("begun");
+    assert!(connecting.poll().expect("no error").is_none());
+    let driver = MediaDriver::launch(driver_context_in(&dir)).expect("a driver");
+    started.recv().expect("a client");
+    // Meanwhile the attempt ends, so that its outcome waits to be taken.
+    drop(connect(&driver));
+    drop(connecting);
+    await_that("the end of the client", || Arc::strong_count(&witness) == 1);
+    assert_eq!(witness.load(Ordering::Relaxed), 1);
+}
 
 /// Of the counters with the times at which clients have last said that they are alive.
 const HEARTBEAT_TYPE: i32 = sys::AERON_COUNTER_CLIENT_HEARTBEAT_TIMESTAMP_TYPE_ID as i32;
-
-fn assert_send<T: Send>() {}
-fn assert_sync<T: Sync>() {}
-
-#[test]
-fn send_sync_bounds() {
-    assert_send::<Aeron>();
-    assert_sync::<Aeron>();
-    assert_send::<Publication>();
-    assert_sync::<Publication>();
-    assert_send::<ExclusivePublication>();
-    assert_send::<Subscription>();
-    assert_send::<Error>();
-    assert_sync::<Error>();
-}
 
 #[test]
 fn handles_keep_the_client_open() {
@@ -77,21 +148,6 @@ fn registration_outcome_is_given_once() {
     assert_eq!(error.kind(), ErrorKind::IllegalState);
     drop(registration);
     assert!(!publication.is_closed());
-}
-
-#[test]
-fn registration_failure_is_given_once() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let mut registration =
-        aeron.async_add_subscription(UncheckedChannel("aeron:ipc?alias="), 7).expect("begun");
-    let error = await_some("the refusal", || match registration.poll() {
-        Ok(None) => None,
-        Ok(Some(subscription)) => panic!("{subscription:?}"),
-        Err(error) => Some(error),
-    });
-    assert_eq!(error.kind(), ErrorKind::InvalidChannel);
-    assert_eq!(registration.poll().expect_err("done").kind(), ErrorKind::IllegalState);
 }
 
 #[test]
@@ -264,90 +320,6 @@ fn stopped_driver_closes_its_clients() {
 }
 
 #[test]
-fn blocking_in_a_callback_is_an_error() {
-    let driver = launch();
-    let handle: Arc<Mutex<Option<Aeron>>> = Arc::default();
-    let (outcomes, reported) = mpsc::channel();
-    let mut context = watchful_context(driver.aeron_dir());
-    let in_handler = Arc::clone(&handle);
-    context
-        .set_error_handler(move |_| {
-            let Some(aeron) = in_handler.lock().expect("no panic").take() else { return };
-            let outcome = aeron.add_publication("aeron:ipc", 1).map(drop);
-            // The last handle of the client on the client's own thread.
-            drop(aeron);
-            let _ = outcomes.send(outcome);
-        })
-        .expect("a handler");
-    *handle.lock().expect("no panic") = Some(Aeron::connect(context).expect("a client"));
-    drop(driver);
-    let error = reported.recv_timeout(DEADLINE).expect("a report").expect_err("it would block");
-    assert_eq!(error.kind(), ErrorKind::CalledFromConductor);
-}
-
-#[test]
-fn panic_ends_in_the_error_handler() {
-    let driver = launch();
-    let called = Arc::new(AtomicBool::new(false));
-    let mut context = watchful_context(driver.aeron_dir());
-    let flag = Arc::clone(&called);
-    context
-        .set_error_handler(move |_| {
-            flag.store(true, Ordering::Release);
-            panic!("on purpose");
-        })
-        .expect("a handler");
-    let aeron = Aeron::connect(context).expect("a client");
-    drop(driver);
-    await_that("the handler", || called.load(Ordering::Acquire));
-    await_that("the client is closed", || aeron.is_closed());
-}
-
-#[test]
-fn error_handler_is_freed_with_the_client() {
-    struct Alive(Arc<AtomicBool>);
-    impl Drop for Alive {
-        fn drop(&mut self) {
-            self.0.store(false, Ordering::Release);
-        }
-    }
-    let driver = launch();
-    let alive = Arc::new(AtomicBool::new(true));
-    let guard = Alive(Arc::clone(&alive));
-    let mut context = context(driver.aeron_dir());
-    context
-        .set_error_handler(move |_| {
-            let _ = &guard;
-        })
-        .expect("a handler");
-    let aeron = Aeron::connect(context).expect("a client");
-    let publication = aeron.add_publication("aeron:ipc", 1).expect("a publication");
-    drop(aeron);
-    assert!(alive.load(Ordering::Acquire), "the publication keeps the client open");
-    drop(publication);
-    assert!(!alive.load(Ordering::Acquire));
-}
-
-#[test]
-fn clients_of_one_process_are_independent() {
-    let driver = launch();
-    thread::scope(|scope| {
-        for stream_id in 0..4 {
-            let driver = &driver;
-            scope.spawn(move || {
-                let aeron = connect(driver);
-                let mut subscription = aeron.add_subscription("aeron:ipc", stream_id).expect("one");
-                let mut publication =
-                    aeron.add_exclusive_publication("aeron:ipc", stream_id).expect("one");
-                await_that("the connection", || publication.is_connected());
-                offer(&mut publication, &stream_id.to_le_bytes());
-                assert_eq!(receive(&mut subscription, 1), [stream_id.to_le_bytes()]);
-            });
-        }
-    });
-}
-
-#[test]
 fn concurrent_contexts_share_the_default_dir() {
     // Without USER in the environment, C looks the user's name up in a buffer of the whole process.
     let expected = Context::new().expect("a context").dir().to_owned();
@@ -393,22 +365,6 @@ fn registrations_await_without_a_runtime() {
 }
 
 #[test]
-fn many_tasks_wait_at_once() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    thread::scope(|scope| {
-        for stream_id in 0..8 {
-            let aeron = &aeron;
-            scope.spawn(move || {
-                let registration = aeron.async_add_subscription("aeron:ipc", stream_id);
-                let subscription = block_on(registration.expect("begun")).expect("a subscription");
-                assert_eq!(subscription.stream_id(), stream_id);
-            });
-        }
-    });
-}
-
-#[test]
 fn correlation_ids_are_unique() {
     let driver = launch();
     let clients = [connect(&driver), connect(&driver)];
@@ -416,4 +372,131 @@ fn correlation_ids_are_unique() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 100);
+}
+
+#[test]
+fn given_once_and_free() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let first = aeron.next_session_id(7).expect("a session id");
+    let channel = ChannelUri::ipc().session_id(first).build().expect("a channel");
+    let publication = aeron.add_exclusive_publication(&channel, 7).expect("a free id");
+    assert_eq!(publication.session_id(), first);
+    assert_ne!(aeron.next_session_id(7).expect("another"), first);
+}
+
+#[test]
+fn used_id_is_passed_over() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    // The driver counts, so that this is what would come next.
+    let taken = aeron.next_session_id(7).expect("a session id").wrapping_add(1);
+    let channel = ChannelUri::ipc().session_id(taken).build().expect("a channel");
+    let _publication = aeron.add_exclusive_publication(&channel, 7).expect("a publication");
+    assert_eq!(aeron.next_session_id(7).expect("the one behind"), taken.wrapping_add(1));
+}
+
+#[test]
+fn polled_and_awaited() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let mut registration = aeron.async_next_session_id(7).expect("begun");
+    let polled = await_some("the session id", || registration.poll().expect("no error"));
+    assert_eq!(registration.poll().expect_err("it is done").kind(), ErrorKind::IllegalState);
+    let awaited = block_on(aeron.async_next_session_id(7).expect("begun")).expect("a session id");
+    assert_eq!(awaited.get(), polled.get().wrapping_add(1));
+}
+
+#[test]
+fn dropped_requests_leave_no_trace() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    for _ in 0..20 {
+        drop(aeron.async_next_session_id(7).expect("begun"));
+    }
+    // A request that the driver has answered by the time it is abandoned.
+    let answered = aeron.async_next_session_id(7).expect("begun");
+    aeron.next_session_id(7).expect("a later one");
+    drop(answered);
+    // One that outlives its client's other handles.
+    let mut registration = aeron.async_next_session_id(7).expect("begun");
+    drop(aeron);
+    await_some("the session id", || registration.poll().expect("no error"));
+}
+
+#[test]
+fn silent_driver_is_driver_timeout() {
+    // Alive, and without work: nothing invokes it.
+    let mut settings = driver_context();
+    settings
+        .set_publication_unblock_timeout(3 * DEADLINE)
+        .and_then(|context| context.set_client_liveness_timeout(2 * DEADLINE))
+        .expect("valid settings");
+    let driver = DriverInvoker::launch_embedded(settings).expect("a driver");
+    let mut context = context(driver.aeron_dir());
+    context
+        .set_driver_timeout(SHORT_DRIVER_TIMEOUT)
+        // So that the client does not find out before the request does.
+        .and_then(|context| context.set_keepalive_interval(DEADLINE))
+        .expect("valid settings");
+    let aeron = Aeron::connect(context).expect("a client");
+    let mut registration = aeron.async_next_session_id(7).expect("begun");
+    let error = await_some("the timeout", || registration.poll().err());
+    assert_eq!(error.kind(), ErrorKind::DriverTimeout);
+    assert!(error.message().contains("no response from media driver"), "{error:?}");
+    assert_eq!(registration.poll().expect_err("done").kind(), ErrorKind::IllegalState);
+    assert!(!aeron.is_closed());
+    // The conductor frees a request that no caller has polled.
+    drop(aeron.async_next_session_id(7).expect("begun"));
+}
+
+#[test]
+fn invoker_waits_by_working() {
+    let driver = launch();
+    let mut context = context(driver.aeron_dir());
+    context.set_use_conductor_agent_invoker(true).expect("a setting");
+    let aeron = Aeron::connect(context).expect("a client");
+    let first = aeron.next_session_id(7).expect("a session id");
+    let mut registration = aeron.async_next_session_id(7).expect("begun");
+    assert_eq!(registration.poll().expect("no error"), None);
+    let second = await_some("the session id", || {
+        aeron.do_work().expect("work");
+        registration.poll().expect("no error")
+    });
+    assert_eq!(second.get(), first.wrapping_add(1));
+    drop(aeron.async_next_session_id(7).expect("begun"));
+    aeron.do_work().expect("work");
+}
+
+#[test]
+fn only_the_client_of_this_driver_is_closed() {
+    let driver = launch_with_long_timeouts();
+    // Without a thread, it is as silent as a client whose process has ended.
+    let mut silent = context(driver.aeron_dir());
+    silent.set_use_conductor_agent_invoker(true).expect("a setting");
+    let silent = Aeron::connect(silent).expect("a client");
+    let _counter = silent.add_counter(1001, b"", "a counter").expect("a counter");
+    let identity = RawClient::new(&silent).identity();
+    assert_eq!(identity.client_id, silent.client_id());
+
+    let aeron = connect(&driver);
+    let client = RawClient::new(&aeron);
+    assert!(identity.has_driver_of(&client.identity()));
+    let mut other_start = identity;
+    other_start.driver_start_timestamp += 1;
+    let mut other_process = identity;
+    other_process.driver_pid += 1;
+    assert!(!client.close_ended(&other_start) && !client.close_ended(&other_process));
+    // The driver answers in the order of the commands, and marks a closed client by a heartbeat of zero.
+    let _after = aeron.add_counter(1001, b"", "another").expect("a counter");
+    let counters = aeron.counters_reader();
+    let heartbeat =
+        counters.find_by_type_id_and_registration_id(HEARTBEAT_TYPE, identity.client_id);
+    assert_ne!(counters.value(heartbeat.expect("a heartbeat")), Some(0));
+
+    assert!(client.close_ended(&identity));
+    await_that("the end of the client", || {
+        counters.iter().all(|counter| counter.owner_id != identity.client_id)
+    });
+    assert!(!aeron.is_closed());
 }

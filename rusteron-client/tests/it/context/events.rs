@@ -1,9 +1,8 @@
 //! The handlers of a context: called when they should be, on the right thread, and freed.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
-use std::time::Duration;
 
 use rusteron_client::{Aeron, Counter, CounterState, CountersReader, ErrorKind, Handler};
 use rusteron_sys as sys;
@@ -132,18 +131,6 @@ fn removal_releases_the_owned_client() {
     drop(of_close);
 }
 
-#[test]
-fn panic_does_not_stop_the_client() {
-    let driver = launch();
-    let mut context = context(driver.aeron_dir());
-    context.set_on_new_publication(|added| panic!("on purpose: {added:?}")).expect("a handler");
-    let aeron = Aeron::connect(context).expect("a client");
-    for stream_id in 0..3 {
-        let publication = aeron.add_publication("aeron:ipc", stream_id).expect("a publication");
-        assert_eq!(publication.stream_id(), stream_id);
-    }
-}
-
 const TYPE: i32 = 1001;
 
 /// The registration id and the counter id that a handler is called with.
@@ -253,22 +240,6 @@ fn added_and_removed_at_run_time() {
 }
 
 #[test]
-fn panic_ends_in_the_handler() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let _panicking = aeron.add_available_counter_handler(|_, _, _| panic!("on purpose"));
-    let (available, made) = ids();
-    let _next = aeron.add_available_counter_handler(move |_, registration_id, id| {
-        let _ = available.send((registration_id, id));
-    });
-    for _ in 0..2 {
-        let counter = aeron.add_counter(TYPE, &[], "").expect("a counter");
-        await_event(&made, (counter.registration_id(), counter.counter_id()));
-    }
-    assert!(!aeron.is_closed());
-}
-
-#[test]
 fn may_add_counters_and_remove_itself() {
     let driver = launch();
     let aeron = connect(&driver);
@@ -335,27 +306,6 @@ fn owner_of_the_client_goes_anywhere() {
 }
 
 #[test]
-fn freed_with_the_client() {
-    let driver = launch();
-    let alive = Arc::new(());
-    let mut context = context(driver.aeron_dir());
-    let (first, second) = (Arc::clone(&alive), Arc::clone(&alive));
-    context
-        .set_on_available_counter(move |_, _, _| {
-            let _ = &first;
-        })
-        .expect("a handler");
-    let aeron = Aeron::connect(context).expect("a client");
-    let handler = aeron.add_unavailable_counter_handler(move |_, _, _| {
-        let _ = &second;
-    });
-    assert_eq!(Arc::strong_count(&alive), 3);
-    drop(aeron);
-    assert_eq!(Arc::strong_count(&alive), 1);
-    drop(handler);
-}
-
-#[test]
 fn called_without_conductor_thread() {
     let driver = launch();
     let mut context = context(driver.aeron_dir());
@@ -385,36 +335,4 @@ fn called_without_conductor_thread() {
     drop(aeron.async_add_static_counter(TYPE, &[], "cancelled", 2).expect("begun"));
     drop((handler, fixed));
     aeron.do_work().expect("work");
-}
-
-#[test]
-fn added_and_removed_under_load() {
-    let driver = launch();
-    let (listener, owner) = (connect(&driver), connect(&driver));
-    let stop = AtomicBool::new(false);
-    let calls = Arc::new(AtomicUsize::new(0));
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Acquire) {
-                    let removed = Arc::new(AtomicBool::new(false));
-                    let (calls, flag) = (Arc::clone(&calls), Arc::clone(&removed));
-                    let handler = listener.add_available_counter_handler(move |_, _, _| {
-                        assert!(!flag.load(Ordering::SeqCst));
-                        calls.fetch_add(1, Ordering::SeqCst);
-                    });
-                    thread::sleep(Duration::from_micros(200));
-                    drop(handler);
-                    removed.store(true, Ordering::SeqCst);
-                    assert_eq!(Arc::strong_count(&removed), 1, "it is freed");
-                }
-            });
-        }
-        let mut added = 0;
-        while added < 30 || calls.load(Ordering::SeqCst) == 0 {
-            drop(owner.add_counter(TYPE, &[], "fire").expect("a counter"));
-            added += 1;
-        }
-        stop.store(true, Ordering::Release);
-    });
 }

@@ -3,12 +3,10 @@
 
 use std::ffi::c_void;
 use std::io::IoSlice;
-use std::mem::MaybeUninit;
-use std::ptr;
 
-use super::operations::as_c;
+use super::operations::{Subject, as_c};
 use rusteron_client::{
-    Aeron, CloseCause, ExclusivePublication, OfferError, Publication, Subscription,
+    Aeron, CloseCause, ExclusivePublication, OfferError, Publication, Publisher, Subscription,
 };
 use rusteron_sys as sys;
 use rusteron_test_support::{
@@ -24,76 +22,42 @@ fn lengths(max_payload: usize, max_message: usize) -> Vec<usize> {
 
 /// For each length, the results of the offers, the claim and the batch of both contenders; `expected` where the
 /// length can be accepted.
-macro_rules! same_answers {
-    ($publication:expr, $offer:ident, $offerv:ident, $try_claim:ident, $expected:expr) => {{
-        let publication = $publication;
-        let expected: OfferError = $expected;
-        let before = publication.position();
-        let max_payload = publication.max_payload_length();
-        let max_message = publication.max_message_length();
-        for length in lengths(max_payload, max_message) {
-            let message = vec![7; length];
-            let (head, tail) = message.split_at(length / 2);
-            let none = ptr::null_mut();
-            // SAFETY: the publication is live and used by this thread only; what is passed is readable.
-            let (offered, in_parts, claimed) = unsafe {
-                let c = publication.as_ptr();
-                let iovec = |part: &[u8]| sys::aeron_iovec_t {
-                    iov_base: part.as_ptr().cast_mut(),
-                    iov_len: part.len(),
-                };
-                let mut parts = [iovec(head), iovec(tail)];
-                let mut claim = MaybeUninit::uninit();
-                (
-                    sys::$offer(c, message.as_ptr(), length, None, none),
-                    sys::$offerv(c, parts.as_mut_ptr(), 2, None, none),
-                    sys::$try_claim(c, length, claim.as_mut_ptr()),
-                )
-            };
-            let rust_offered = publication.offer(&message);
-            let rust_in_parts =
-                publication.offer_parts(&[IoSlice::new(head), IoSlice::new(tail)]);
-            let rust_claimed = publication.try_claim(length).map(|claim| claim.position());
-            let batch = publication.offer_batch(&[&message]);
-            assert_eq!((batch.accepted, batch.stopped_by), (0, rust_offered.err()));
+fn same_answers<P: Subject>(publication: &mut P, expected: OfferError) {
+    let before = publication.position();
+    let max_message = publication.max_message_length();
+    for length in lengths(publication.max_payload_length(), max_message) {
+        let message = vec![7; length];
+        let (head, tail) = message.split_at(length / 2);
+        let offered = publication.c_offer(&message);
+        let iovec = |part: &[u8]| sys::aeron_iovec_t {
+            iov_base: part.as_ptr().cast_mut(),
+            iov_len: part.len(),
+        };
+        // SAFETY: the parts live as long as the message.
+        let in_parts = unsafe { publication.c_offer_parts(&mut [iovec(head), iovec(tail)], None) };
+        let (claimed, _) = publication.c_try_claim(length);
+        let rust_offered = publication.offer(&message);
+        let rust_in_parts = publication.offer_parts(&[IoSlice::new(head), IoSlice::new(tail)]);
+        let rust_claimed = publication.try_claim(length).map(|claim| claim.position());
+        let batch = publication.offer_batch(&[&message]);
+        assert_eq!((batch.accepted, batch.stopped_by), (0, rust_offered.err()));
 
-            if length <= max_message {
-                assert_eq!(rust_offered, Err(expected), "{length} bytes");
-                assert_eq!(as_c(rust_offered), offered, "{length} bytes");
-                assert_eq!(as_c(rust_in_parts), in_parts, "{length} bytes in parts");
-            } else {
-                // C looks at the length last. Waiting for a subscriber would not help.
-                let error = rust_offered.expect_err("too long");
-                assert!(
-                    matches!(error, OfferError::MessageTooLong { .. } | OfferError::Closed(_)),
-                    "{error}"
-                );
-                assert_eq!(rust_in_parts, Err(error));
-            }
-            assert_eq!(as_c(rust_claimed), claimed, "a claim of {length} bytes");
+        if length <= max_message {
+            assert_eq!(rust_offered, Err(expected), "{length} bytes");
+            assert_eq!(as_c(rust_offered), offered, "{length} bytes");
+            assert_eq!(as_c(rust_in_parts), in_parts, "{length} bytes in parts");
+        } else {
+            // C looks at the length last. Waiting for a subscriber would not help.
+            let error = rust_offered.expect_err("too long");
+            assert!(
+                matches!(error, OfferError::MessageTooLong { .. } | OfferError::Closed(_)),
+                "{error}"
+            );
+            assert_eq!(rust_in_parts, Err(error));
         }
-        assert_eq!(publication.position(), before, "something was written");
-    }};
-}
-
-fn same_answers_exclusive(publication: &mut ExclusivePublication, expected: OfferError) {
-    same_answers!(
-        publication,
-        aeron_exclusive_publication_offer,
-        aeron_exclusive_publication_offerv,
-        aeron_exclusive_publication_try_claim,
-        expected
-    );
-}
-
-fn same_answers_shared(publication: &Publication, expected: OfferError) {
-    same_answers!(
-        publication,
-        aeron_publication_offer,
-        aeron_publication_offerv,
-        aeron_publication_try_claim,
-        expected
-    );
+        assert_eq!(as_c(rust_claimed), claimed, "a claim of {length} bytes");
+    }
+    assert_eq!(publication.position(), before, "something was written");
 }
 
 fn shared_and_exclusive(aeron: &Aeron, channel: &str) -> (Publication, ExclusivePublication) {
@@ -106,9 +70,9 @@ fn shared_and_exclusive(aeron: &Aeron, channel: &str) -> (Publication, Exclusive
 fn not_connected() {
     let driver = launch();
     let aeron = connect(&driver);
-    let (shared, mut exclusive) = shared_and_exclusive(&aeron, SHORT_TERMS);
-    same_answers_shared(&shared, OfferError::NotConnected);
-    same_answers_exclusive(&mut exclusive, OfferError::NotConnected);
+    let (mut shared, mut exclusive) = shared_and_exclusive(&aeron, SHORT_TERMS);
+    same_answers(&mut shared, OfferError::NotConnected);
+    same_answers(&mut exclusive, OfferError::NotConnected);
 }
 
 #[test]
@@ -116,42 +80,24 @@ fn back_pressured() {
     let driver = launch();
     let aeron = connect(&driver);
     let (mut exclusive, _subscription) = connected_pair(&aeron, SHORT_TERMS);
-    let (shared, _other) = shared_pair(&aeron, SHORT_TERMS);
+    let (mut shared, _other) = shared_pair(&aeron, SHORT_TERMS);
     await_that("back-pressure", || exclusive.offer(&[0; 500]) == Err(OfferError::BackPressured));
     await_that("back-pressure", || shared.offer(&[0; 500]) == Err(OfferError::BackPressured));
-    same_answers_exclusive(&mut exclusive, OfferError::BackPressured);
-    same_answers_shared(&shared, OfferError::BackPressured);
+    same_answers(&mut exclusive, OfferError::BackPressured);
+    same_answers(&mut shared, OfferError::BackPressured);
 }
 
 #[test]
 fn closed_with_the_client() {
     let driver = launch();
     let aeron = connect_watchfully(&driver);
-    let (shared, mut exclusive) = shared_and_exclusive(&aeron, SHORT_TERMS);
+    let (mut shared, mut exclusive) = shared_and_exclusive(&aeron, SHORT_TERMS);
     drop(driver);
     // The client says that it is closed before each of its resources does.
     await_that("the publications are closed", || shared.is_closed() && exclusive.is_closed());
     assert!(aeron.is_closed());
-    same_answers_shared(&shared, OfferError::Closed(CloseCause::DriverShutdown));
-    same_answers_exclusive(&mut exclusive, OfferError::Closed(CloseCause::DriverShutdown));
-}
-
-#[test]
-fn revoked_while_open() {
-    // The close revokes the publication. Until then, messages are accepted.
-    let driver = launch();
-    let aeron = connect(&driver);
-    let (mut publication, subscription) = connected_pair(&aeron, SHORT_TERMS);
-    publication.revoke_on_close();
-    let position = publication.offer(b"message").expect("an available window");
-    // SAFETY: the publication is live and used by this thread only.
-    let in_c = unsafe {
-        let (data, none) = (b"message".as_ptr(), ptr::null_mut());
-        sys::aeron_exclusive_publication_offer(publication.as_ptr(), data, 7, None, none)
-    };
-    assert_eq!(in_c, position + 64);
-    publication.close();
-    await_that("the image is gone", || subscription.image_count() == 0);
+    same_answers(&mut shared, OfferError::Closed(CloseCause::DriverShutdown));
+    same_answers(&mut exclusive, OfferError::Closed(CloseCause::DriverShutdown));
 }
 
 unsafe extern "C" fn count(
@@ -224,14 +170,14 @@ fn max_position_exceeded() {
     let aeron = connect(&driver);
     let channel = "aeron:ipc?term-length=64k|init-term-id=0|term-id=2147483647|term-offset=65408";
     let (mut exclusive, _subscription) = connected_pair(&aeron, channel);
-    let (shared, _other) = shared_pair(&aeron, channel);
+    let (mut shared, _other) = shared_pair(&aeron, channel);
     assert_eq!(shared.offer(&[0; 200]), Err(OfferError::MaxPositionExceeded));
     assert_eq!(shared.position(), Ok(1 << 47));
-    same_answers_shared(&shared, OfferError::MaxPositionExceeded);
+    same_answers(&mut shared, OfferError::MaxPositionExceeded);
     assert_eq!(exclusive.append_padding(96), Ok(1 << 47));
-    same_answers_exclusive(&mut exclusive, OfferError::MaxPositionExceeded);
+    same_answers(&mut exclusive, OfferError::MaxPositionExceeded);
     let (mut exclusive, _third) = connected_pair(&aeron, channel);
     assert_eq!(exclusive.offer(&[0; 200]), Err(OfferError::MaxPositionExceeded));
     assert_eq!(exclusive.position(), Ok(1 << 47));
-    same_answers_exclusive(&mut exclusive, OfferError::MaxPositionExceeded);
+    same_answers(&mut exclusive, OfferError::MaxPositionExceeded);
 }

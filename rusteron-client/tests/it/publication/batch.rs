@@ -1,118 +1,39 @@
-//! Batches: nothing that was accepted is lost or counted twice, whatever stops them.
+//! Batches: nothing that was accepted is lost or counted twice, whatever stops them. The log has exactly the messages
+//! that are reported as accepted, and the rest can be offered again.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
 
-use rusteron_client::{Messages, OfferError, OfferedBatch, Subscription};
+use super::methods::each_kind;
+use rusteron_client::{
+    Aeron, AnyPublication, CloseCause, Messages, OfferError, OfferedBatch, Publisher, Subscription,
+};
 use rusteron_test_support::{
-    Random, SHORT_TERMS, await_that, connect, connected_pair, launch, launch_with_long_timeouts,
-    receive, shared_pair,
+    DEADLINE, Random, SHORT_TERMS, await_that, connect, connected_pair, launch,
+    launch_with_long_timeouts, log_bytes, log_file, log_tails, receive, shared_pair, unblock,
+    watchful_context,
 };
 
-/// Messages that say which they are, of all lengths up to one of several fragments.
-fn numbered(random: &mut Random, count: usize, max_payload: usize) -> Vec<Vec<u8>> {
-    let message = |number: usize| {
-        let length = match random.below(20) {
-            0 => max_payload + 1 + random.below(max_payload),
-            1 => max_payload,
-            _ => random.below(150),
-        };
-        let mut message = number.to_le_bytes().to_vec();
-        message.resize(length.max(8), number as u8);
-        message
-    };
-    (0..count).map(message).collect()
-}
-
-/// Offers batches of random lengths against a subscriber that is too slow, and expects all messages once
-/// and in order.
-fn everything_arrives_once(
-    mut subscription: Subscription,
-    max_payload: usize,
-    mut offer: impl FnMut(&[Vec<u8>]) -> OfferedBatch,
-) {
-    let mut random = Random::new(3);
-    let messages = numbered(&mut random, 20_000, max_payload);
-    let (mut sent, mut received, mut partial) = (0, 0, 0);
-    await_that("all messages", || {
-        let end = (sent + random.below(60)).min(messages.len());
-        let batch = offer(&messages[sent..end]);
-        match batch.stopped_by {
-            None => assert_eq!(batch.accepted, end - sent),
-            Some(OfferError::BackPressured | OfferError::AdminAction) => {
-                assert!(batch.accepted < end - sent);
-                partial += usize::from(batch.accepted > 0);
-            }
-            Some(error) => panic!("{error}"),
-        }
-        sent += batch.accepted;
-        let limit = random.below(50);
-        subscription
-            .poll(
-                |message, _| {
-                    assert!(message == messages[received], "message {received}");
-                    received += 1;
-                },
-                limit,
-            )
-            .expect("open");
-        assert!(received <= sent);
-        received == messages.len()
-    });
-    assert!(partial > 10, "only {partial} batches were accepted in part");
-}
-
-#[test]
-fn exclusive_batch_arrives_once() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let (mut publication, subscription) = connected_pair(&aeron, SHORT_TERMS);
-    let max_payload = publication.max_payload_length();
-    everything_arrives_once(subscription, max_payload, |batch| publication.offer_batch(batch));
-}
-
-#[test]
-fn shared_batch_arrives_once() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let (publication, subscription) = shared_pair(&aeron, SHORT_TERMS);
-    let max_payload = publication.max_payload_length();
-    everything_arrives_once(subscription, max_payload, |batch| publication.offer_batch(batch));
-}
+const TERM_LENGTH: usize = 64 * 1024;
 
 #[test]
 fn stops_at_a_message_too_long() {
     let driver = launch();
-    let aeron = connect(&driver);
-    let (mut exclusive, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
-    let (shared, mut shared_subscription) = shared_pair(&aeron, SHORT_TERMS);
-    let max_message_length = exclusive.max_message_length();
-    let messages = [vec![1], vec![2], vec![3; max_message_length + 1], vec![4]];
-    let length = max_message_length + 1;
-    let error = OfferError::MessageTooLong { length, max_message_length };
-    for batch in [exclusive.offer_batch(&messages), shared.offer_batch(&messages)] {
+    for (mut publication, mut subscription) in each_kind(&connect(&driver), SHORT_TERMS) {
+        let max_message_length = publication.max_message_length();
+        let messages = [vec![1], vec![2], vec![3; max_message_length + 1], vec![4]];
+        let length = max_message_length + 1;
+        let error = OfferError::MessageTooLong { length, max_message_length };
+        let batch = publication.offer_batch(&messages);
         assert_eq!((batch.accepted, batch.stopped_by), (2, Some(error)));
-    }
-    for batch in [exclusive.offer_batch(&messages[3..]), shared.offer_batch(&messages[3..])] {
-        assert_eq!((batch.accepted, batch.stopped_by), (1, None));
-    }
-    for subscription in [&mut subscription, &mut shared_subscription] {
-        assert_eq!(receive(subscription, 3), [[1], [2], [4]]);
-    }
-}
-
-#[test]
-fn not_connected_accepts_nothing() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let mut exclusive = aeron.add_exclusive_publication("aeron:ipc", 1).expect("a publication");
-    let shared = aeron.add_publication("aeron:ipc", 2).expect("a publication");
-    for batch in [exclusive.offer_batch(&[[1]]), shared.offer_batch(&[[1]])] {
-        assert_eq!((batch.accepted, batch.stopped_by), (0, Some(OfferError::NotConnected)));
-    }
-    let none: [&[u8]; 0] = [];
-    for batch in [exclusive.offer_batch(&none), shared.offer_batch(&none)] {
-        assert_eq!((batch.accepted, batch.stopped_by), (0, None));
+        for (messages, accepted) in [(&messages[3..], 1), (&[], 0)] {
+            let batch = publication.offer_batch(messages);
+            assert_eq!((batch.accepted, batch.stopped_by), (accepted, None));
+        }
+        assert_eq!(receive(&mut subscription, 3), [[1], [2], [4]]);
     }
 }
 
@@ -131,14 +52,10 @@ impl AsRef<[u8]> for Fickle {
 #[test]
 fn changing_messages_are_read_once() {
     let driver = launch();
-    let aeron = connect(&driver);
-    let (mut exclusive, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
-    let (shared, mut shared_subscription) = shared_pair(&aeron, SHORT_TERMS);
-    let batch = || [Fickle::default(), Fickle::default(), Fickle::default()];
-    assert_eq!(exclusive.offer_batch(&batch()).accepted, 3);
-    assert_eq!(shared.offer_batch(&batch()).accepted, 3);
-    for subscription in [&mut subscription, &mut shared_subscription] {
-        assert_eq!(receive(subscription, 3), [[7; 100], [7; 100], [7; 100]]);
+    for (mut publication, mut subscription) in each_kind(&connect(&driver), SHORT_TERMS) {
+        let batch = [Fickle::default(), Fickle::default(), Fickle::default()];
+        assert_eq!(publication.offer_batch(&batch).accepted, 3);
+        assert_eq!(receive(&mut subscription, 3), [[7; 100], [7; 100], [7; 100]]);
     }
 }
 
@@ -146,19 +63,13 @@ fn changing_messages_are_read_once() {
 fn stream_goes_on_after_a_panic() {
     // The driver must not unblock the range that a publisher has left unfinished.
     let driver = launch_with_long_timeouts();
-    let aeron = connect(&driver);
-    let (mut exclusive, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
-    let (shared, mut shared_subscription) = shared_pair(&aeron, SHORT_TERMS);
-    let batch = || [Fickle::default(), Fickle::default(), Fickle(Cell::new(2))];
-    let thrown = catch_unwind(AssertUnwindSafe(|| exclusive.offer_batch(&batch())));
-    assert!(thrown.is_err());
-    let thrown = catch_unwind(AssertUnwindSafe(|| shared.offer_batch(&batch())));
-    assert!(thrown.is_err());
-    assert_eq!(exclusive.offer_batch(&[b"next"]).accepted, 1);
-    assert_eq!(shared.offer_batch(&[b"next"]).accepted, 1);
-    // Nothing of the run is written before all of it is known.
-    assert_eq!(receive(&mut subscription, 1), [b"next"]);
-    assert_eq!(receive(&mut shared_subscription, 1), [b"next"]);
+    for (mut publication, mut subscription) in each_kind(&connect(&driver), SHORT_TERMS) {
+        let batch = [Fickle::default(), Fickle::default(), Fickle(Cell::new(2))];
+        catch_unwind(AssertUnwindSafe(|| publication.offer_batch(&batch))).expect_err("a panic");
+        assert_eq!(publication.offer_batch(&[b"next"]).accepted, 1);
+        // Nothing of the run is written before all of it is known.
+        assert_eq!(receive(&mut subscription, 1), [b"next"]);
+    }
 }
 
 /// One poll for all available messages. The handler receives `take` messages at the most.
@@ -254,30 +165,196 @@ fn rejected_long_message_survives_a_panic() {
     assert_eq!(receive(&mut subscription, 1), [b"next"]);
 }
 
-#[test]
-fn batch_polls_equal_single_polls() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let (mut publication, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
-    let mut random = Random::new(11);
-    let messages = numbered(&mut random, 20_000, publication.max_payload_length());
-    let (mut sent, mut received) = (0, 0);
-    await_that("all messages", || {
-        let end = (sent + random.below(60)).min(messages.len());
-        sent += publication.offer_batch(&messages[sent..end]).accepted;
-        if random.below(4) == 0 {
-            // Padding of aborted claims, in the middle of terms.
-            drop(publication.try_claim(random.below(100)));
+const MESSAGES: usize = 60;
+/// The index of the message whose bytes are asked for when something happens: within a later run of the batch.
+const INTERRUPTED: usize = 40;
+
+/// A message during which something happens, once, when its bytes are asked for.
+struct Message<'a> {
+    bytes: Vec<u8>,
+    interruption: Cell<Option<Box<dyn FnOnce() + 'a>>>,
+}
+
+impl AsRef<[u8]> for Message<'_> {
+    fn as_ref(&self) -> &[u8] {
+        if let Some(interruption) = self.interruption.take() {
+            interruption();
         }
-        let (limit, take) = (random.below(30), random.below(30));
-        let handler = |poll: &mut Messages<'_>| {
-            for (message, header) in poll.take(take) {
-                assert!(message == messages[received], "message {received}");
-                assert!(header.position() > 0);
-                received += 1;
-            }
-        };
-        subscription.poll_batch(handler, limit).expect("open");
-        received == messages.len()
-    });
+        &self.bytes
+    }
+}
+
+/// Of one frame each, with one interruption.
+fn messages<'a>(interruption: impl FnOnce() + 'a) -> Vec<Message<'a>> {
+    let mut random = Random::new(13);
+    let messages: Vec<_> = (0..MESSAGES)
+        .map(|_| {
+            let length = random.below(200);
+            Message { bytes: random.bytes(length), interruption: Cell::default() }
+        })
+        .collect();
+    messages[INTERRUPTED].interruption.set(Some(Box::new(interruption)));
+    messages
+}
+
+fn bytes<'m>(messages: &'m [Message<'_>]) -> Vec<&'m [u8]> {
+    messages.iter().map(|message| &message.bytes[..]).collect()
+}
+
+/// The payloads of all that is in the first term of a log, and that has not been read.
+fn sent(log: &File) -> Vec<Vec<u8>> {
+    let (mut log, mut term) = (log, vec![0; TERM_LENGTH]);
+    log.seek(SeekFrom::Start(0)).and_then(|_| log.read_exact(&mut term)).expect("a term");
+    let (mut sent, mut left) = (Vec::new(), &term[..]);
+    while let Some((length, _)) = left.split_first_chunk() {
+        let length = i32::from_ne_bytes(*length);
+        if length == 0 {
+            break;
+        }
+        assert!(length >= 32, "a frame of {length} bytes, unfinished");
+        sent.push(left[32..length as usize].to_vec());
+        left = &left[(length as usize).next_multiple_of(32)..];
+    }
+    sent
+}
+
+/// Offers the messages, and returns how many were accepted. The last ones are rejected.
+fn stopped(
+    log: &File,
+    messages: &[Message<'_>],
+    publisher: &mut impl Publisher,
+    expected: OfferError,
+) -> usize {
+    let OfferedBatch { accepted, stopped_by, .. } = publisher.offer_batch(messages);
+    assert_eq!(stopped_by, Some(expected));
+    // It was stopped where it was interrupted, and not before the first run.
+    assert!((16..=INTERRUPTED + 16).contains(&accepted), "{accepted} were accepted");
+    assert!(sent(log) == bytes(&messages[..accepted]), "the log has other messages");
+    let rest = publisher.offer_batch(&messages[accepted..]);
+    assert_eq!((rest.accepted, rest.stopped_by), (0, Some(expected)));
+    assert!(sent(log) == bytes(&messages[..accepted]), "something was sent");
+    accepted
+}
+
+#[test]
+fn client_closes() {
+    for kind in 0..2 {
+        let driver = launch_with_long_timeouts();
+        let (errors, reported) = mpsc::channel();
+        let mut context = watchful_context(driver.aeron_dir());
+        context
+            .set_error_handler(move |_| {
+                // The test may be over.
+                let _ = errors.send(());
+            })
+            .expect("a handler");
+        let aeron = Aeron::connect(context).expect("a client");
+        let streams: [(AnyPublication, Subscription); 2] = each_kind(&aeron, SHORT_TERMS);
+        let (mut publication, _subscription) = streams.into_iter().nth(kind).expect("a kind");
+        let log = log_file(&driver, publication.original_registration_id());
+        let messages = messages(|| {
+            drop(driver);
+            // The client says that it is closed before each of its resources does, and this after.
+            reported.recv_timeout(DEADLINE).expect("the error that closes the client");
+            assert!(aeron.is_closed());
+        });
+        let closed = OfferError::Closed(CloseCause::DriverShutdown);
+        stopped(&log, &messages, &mut publication, closed);
+    }
+}
+
+#[test]
+fn window_is_full() {
+    let driver = launch_with_long_timeouts();
+    for (mut publication, mut subscription) in each_kind(&connect(&driver), SHORT_TERMS) {
+        let log = log_file(&driver, publication.original_registration_id());
+        let mut random = Random::new(14);
+        let messages: Vec<_> = (0..1_000)
+            .map(|_| {
+                let length = random.below(200);
+                random.bytes(length)
+            })
+            .collect();
+        let batch = publication.offer_batch(&messages);
+        assert_eq!(batch.stopped_by, Some(OfferError::BackPressured));
+        assert!((100..1_000).contains(&batch.accepted), "{} were accepted", batch.accepted);
+        assert!(sent(&log) == messages[..batch.accepted], "the log has other messages");
+        let again = publication.offer_batch(&messages[batch.accepted..]);
+        assert_eq!((again.accepted, again.stopped_by), (0, Some(OfferError::BackPressured)));
+
+        let mut next = batch.accepted;
+        let mut received = Vec::new();
+        await_that("all messages", || {
+            next += publication.offer_batch(&messages[next..]).accepted;
+            subscription.poll(|message, _| received.push(message.to_vec()), 10).expect("open");
+            received.len() == messages.len()
+        });
+        assert!(received == messages);
+        assert_eq!(subscription.poll(|_, _| panic!("no more"), 10), Ok(0));
+    }
+}
+
+#[test]
+fn another_publisher_rotates_the_log() {
+    let driver = launch_with_long_timeouts();
+    let aeron = connect(&driver);
+    let (publication, mut subscription) = shared_pair(&aeron, SHORT_TERMS);
+    let log = RefCell::new(log_file(&driver, publication.original_registration_id()));
+    // As a publisher that has not finished rotating the log.
+    let set_term_count = |count: i32| {
+        let mut log = log.borrow_mut();
+        log.seek(SeekFrom::Start(3 * TERM_LENGTH as u64 + 24)).expect("a seek");
+        log.write_all(&count.to_ne_bytes()).expect("a count");
+    };
+    let messages = messages(|| set_term_count(1));
+    let reader = log_file(&driver, publication.original_registration_id());
+    let accepted = stopped(&reader, &messages, &mut &publication, OfferError::AdminAction);
+    assert_eq!(log_tails(&reader, TERM_LENGTH).1, 1);
+
+    set_term_count(0);
+    let rest = publication.offer_batch(&messages[accepted..]);
+    assert_eq!((rest.accepted, rest.stopped_by), (MESSAGES - accepted, None));
+    assert!(receive(&mut subscription, MESSAGES) == bytes(&messages));
+}
+
+/// As a thread that stops between its claim and its writes until the driver unblocks the range.
+#[test]
+fn range_is_unblocked() {
+    let driver = launch_with_long_timeouts();
+    let aeron = connect(&driver);
+    let (publication, mut subscription) = shared_pair(&aeron, SHORT_TERMS);
+    let log = log_file(&driver, publication.original_registration_id());
+    let range = || log_bytes(&driver, publication.constants(), 64..64 + 4 * 64);
+    publication.offer(b"before").expect("an available window");
+    unblock(&log, 64, 4 * 64);
+    let padding = range();
+    let batch = publication.offer_batch(&[[7; 10]; 4]);
+    assert_eq!((batch.accepted, batch.stopped_by), (0, Some(OfferError::Unblocked)));
+    assert_eq!(publication.position(), Ok(64 + 4 * 64));
+    assert!(range() == padding, "it was written over");
+
+    let batch = publication.offer_batch(&[[8; 10]; 4]);
+    assert_eq!((batch.accepted, batch.stopped_by), (4, None));
+    assert_eq!(receive(&mut subscription, 1), [b"before"]);
+    assert_eq!(receive(&mut subscription, 4), [[8; 10]; 4]);
+}
+
+/// As a thread in the same state that came to the end of a term.
+#[test]
+fn term_end_is_unblocked() {
+    let driver = launch_with_long_timeouts();
+    let aeron = connect(&driver);
+    let channel = "aeron:ipc?term-length=64k|init-term-id=0|term-id=0|term-offset=65472";
+    let (publication, mut subscription) = shared_pair(&aeron, channel);
+    let log = log_file(&driver, publication.original_registration_id());
+    let (start, end) = (65_472, TERM_LENGTH as i64);
+    let range = || log_bytes(&driver, publication.constants(), start..end);
+    assert_eq!(publication.position(), Ok(start));
+    unblock(&log, start as u64, (end - start) as i32);
+    let padding = range();
+    let batch = publication.offer_batch(&[[7; 100]; 4]);
+    assert_eq!((batch.accepted, batch.stopped_by), (4, None));
+    assert_eq!(publication.position(), Ok(end + 4 * 160));
+    assert!(range() == padding, "it was written over");
+    assert_eq!(receive(&mut subscription, 4), [[7; 100]; 4]);
 }

@@ -157,6 +157,18 @@ fn filled_block_is_published_without_its_rest() {
     assert_eq!(receive(&mut repeated, 1), [vec![3; 5]]);
 }
 
+/// C's function would go on to a term that is none.
+#[test]
+fn block_after_the_last_term_is_refused() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let channel = "aeron:ipc?term-length=64k|init-term-id=0|term-id=2147483647|term-offset=65504";
+    let (mut publication, _subscription) = connected_pair(&aeron, channel);
+    assert_eq!(publication.append_padding(0), Ok(1 << 47));
+    assert_eq!(publication.offer_block(&[0; 64]), Err(OfferError::MaxPositionExceeded));
+    assert!(!OfferError::MaxPositionExceeded.is_retryable());
+}
+
 /// Of IPC: the driver's default.
 fn player_max_payload() -> i32 {
     1_376

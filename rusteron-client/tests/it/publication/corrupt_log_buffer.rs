@@ -5,16 +5,13 @@ use std::fs::File;
 use std::io::IoSlice;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
 use rusteron_client::{
     Aeron, ErrorKind, ExclusivePublication, OfferError, Publication, Publisher, Registration,
     Resource, Result,
 };
 use rusteron_media_driver::DriverInvoker;
-use rusteron_test_support::{Random, SHORT_TERMS, await_some, context, driver_context};
+use rusteron_test_support::{SHORT_TERMS, await_some, context, driver_context};
 
 const TERM_LENGTH: u64 = 64 * 1024;
 const METADATA: u64 = 3 * TERM_LENGTH;
@@ -22,10 +19,6 @@ const COUNT: u64 = METADATA + 24;
 const INITIAL_TERM_ID: u64 = METADATA + 264;
 const MTU: u64 = METADATA + 272;
 const TERM_LENGTH_FIELD: u64 = METADATA + 276;
-/// The part of the metadata's page that has no fields.
-const UNUSED: u64 = METADATA + 512;
-const END: u64 = METADATA + 4096;
-
 /// A driver and a client that work only when asked to: nothing else moves a tail or a limit.
 struct Pair {
     driver: DriverInvoker,
@@ -302,86 +295,4 @@ fn tail_of_another_term_is_not_claimed() {
     log.set_tail(0, term_id, 0xffff_ffe0);
     assert_eq!(publication.offer(&[7; 300]), Err(OfferError::AdminAction));
     assert_eq!(publication.offer(&[7; 300]), Ok(TERM_LENGTH as i64 + 352));
-}
-
-/// Names the test below in the child process, which may crash.
-const PROCESS: &str = "publication::corrupt_log_buffer::publisher_process";
-
-#[test]
-fn random_metadata_is_survived() {
-    let output = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", PROCESS, "--ignored", "--nocapture"])
-        .output()
-        .expect("this program starts");
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {text}", output.status);
-}
-
-#[test]
-#[ignore = "a process of random_metadata_is_survived"]
-fn publisher_process() {
-    const ROUNDS: u64 = 3_000;
-    let mut pair = Pair::new();
-    let (shared, shared_log) = pair.shared();
-    let (mut exclusive, exclusive_log) = pair.exclusive();
-    // The driver, which made the second one, has set the limit of the first.
-    pair.open_window(shared.constants().publication_limit_counter_id);
-    let initial_term_id = [&shared_log, &exclusive_log].map(Log::initial_term_id);
-    let is_over = AtomicBool::new(false);
-    let mut accepted = [0; 2];
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut random = Random::new(27);
-            while !is_over.load(Ordering::Relaxed) {
-                for (log, initial_term_id) in
-                    [&shared_log, &exclusive_log].iter().zip(initial_term_id)
-                {
-                    overwrite(log, initial_term_id, &mut random);
-                }
-            }
-        });
-        for _ in 0..ROUNDS {
-            let outcomes = [offers(&mut &shared), offers(&mut exclusive)];
-            for (accepted, outcomes) in accepted.iter_mut().zip(outcomes) {
-                *accepted += outcomes.iter().filter(|outcome| outcome.is_ok()).count();
-            }
-            let _ = exclusive.append_padding(300);
-            let _ = (shared.position(), shared.available_window(), shared.is_connected());
-            let _ = (exclusive.position(), exclusive.available_window());
-            let _ = exclusive.offer_block(&[0; 64]);
-        }
-        is_over.store(true, Ordering::Relaxed);
-    });
-    assert!(accepted.iter().all(|count| *count > 0), "accepted: {accepted:?}");
-    for log in [&shared_log, &exclusive_log] {
-        let mut unused = vec![0; (END - UNUSED) as usize];
-        log.0.read_exact_at(&mut unused, UNUSED).expect("the metadata");
-        assert!(unused.iter().all(|byte| *byte == 0), "written behind the terms");
-    }
-}
-
-/// Overwrites one value of the metadata, or makes the log valid again.
-fn overwrite(log: &Log, initial_term_id: i32, random: &mut Random) {
-    let any = random.below(1 << 31) as u32 as i32 ^ (random.below(2) as i32) << 31;
-    let offset = match random.below(6) {
-        0 => 8,
-        1 => 0xffff_ffe0,
-        2 => TERM_LENGTH as u32 - 32,
-        3 => any as u32,
-        _ => 32 * random.below(2048) as u32,
-    };
-    let index = random.below(3) as u64;
-    match random.below(8) {
-        0 => log.set_int(COUNT, any),
-        1 => log.set_int(COUNT, -1 - index as i32),
-        2 => log.set_tail(index, any, offset),
-        3 => {
-            let fields = [INITIAL_TERM_ID, MTU, TERM_LENGTH_FIELD, METADATA + 136, METADATA + 268];
-            log.set_int(fields[random.below(fields.len())], any);
-        }
-        _ => {
-            log.set_tail(index, initial_term_id.wrapping_add(index as i32), offset);
-            log.set_int(COUNT, index as i32);
-        }
-    }
 }

@@ -1,202 +1,69 @@
-//! Publications beyond `offer`: parts, reserved values, padding, limits, states, closing.
+//! Publications of either kind beyond `offer`: limits, states, closing.
 
 use std::io::IoSlice;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
-use std::thread;
 
 use rusteron_client::{
-    AnyPublication, ChannelStatus, ErrorKind, OfferError, Publisher, Subscription,
+    Aeron, AnyPublication, ChannelStatus, ErrorKind, OfferError, Publisher, Subscription,
 };
 use rusteron_test_support::{
     DEADLINE, Random, SHORT_TERMS, await_some, await_that, connect, connect_watchfully,
-    connected_pair, launch, offer, receive, receive_fragments, retry, shared_pair,
+    connected_pair, launch, offer, receive, receive_fragments, shared_pair,
 };
 
-#[test]
-fn parts_arrive_as_one_message() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let (mut exclusive, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
-    let (shared, mut shared_subscription) = shared_pair(&aeron, SHORT_TERMS);
-    let max_payload = exclusive.max_payload_length();
-    let mut random = Random::new(5);
-    let lists: [&[usize]; 7] = [
-        &[],
-        &[0],
-        &[3, 0, 4],
-        &[1, max_payload - 1],
-        &[max_payload, 0, 1],
-        &[10, 2 * max_payload, 7, 0, 0],
-        &[8_192],
-    ];
-    for lengths in lists {
-        let parts: Vec<Vec<u8>> = lengths.iter().map(|&length| random.bytes(length)).collect();
-        let slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
-        let message = parts.concat();
-        let position = retry(|| exclusive.offer_parts(&slices)).expect("open");
-        assert_eq!(exclusive.position(), Ok(position));
-        assert_eq!(receive(&mut subscription, 1), [&message[..]], "{lengths:?}");
-        let position = retry(|| shared.offer_parts(&slices)).expect("open");
-        assert_eq!(shared.position(), Ok(position));
-        assert_eq!(receive(&mut shared_subscription, 1), [&message[..]], "{lengths:?}");
-    }
+/// A publication of each kind, connected to a subscription of its own.
+pub(crate) fn each_kind(aeron: &Aeron, channel: &str) -> [(AnyPublication, Subscription); 2] {
+    let (exclusive, first) = connected_pair(aeron, channel);
+    let (shared, second) = shared_pair(aeron, channel);
+    [(exclusive.into(), first), (shared.into(), second)]
 }
 
 #[test]
-fn parts_too_long_together_are_refused() {
+fn messages_too_long_are_refused() {
     let driver = launch();
-    let aeron = connect(&driver);
-    let mut exclusive = aeron.add_exclusive_publication(SHORT_TERMS, 1).expect("a publication");
-    let shared = aeron.add_publication(SHORT_TERMS, 1).expect("a publication");
-    let max = exclusive.max_message_length();
-    // More than fits into the 32 bits in which C counts, as seen through one slice many times.
-    let bytes = vec![0; 1 << 26];
-    let parts = vec![IoSlice::new(&bytes); 65];
-    let too_long = OfferError::MessageTooLong { length: 65 << 26, max_message_length: max };
-    assert_eq!(exclusive.offer_parts(&parts), Err(too_long));
-    assert_eq!(shared.offer_parts(&parts), Err(too_long));
-    let too_long = OfferError::MessageTooLong { length: 1 << 26, max_message_length: max };
-    assert_eq!(exclusive.offer(&bytes), Err(too_long));
-    assert_eq!(shared.offer(&bytes), Err(too_long));
-    assert_eq!(exclusive.offer_with_reserved_value(&bytes, |_| 0), Err(too_long));
-    assert_eq!(shared.offer_with_reserved_value(&bytes, |_| 0), Err(too_long));
-}
-
-fn checksum(payload: &[u8]) -> i64 {
-    payload.iter().fold(payload.len() as i64, |sum, &byte| sum.wrapping_mul(31) + i64::from(byte))
-}
-
-#[test]
-fn reserved_value_is_per_fragment() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let (mut exclusive, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
-    let (shared, mut shared_subscription) = shared_pair(&aeron, SHORT_TERMS);
-    let max_payload = exclusive.max_payload_length();
-    let mut random = Random::new(6);
-    for length in [0, 1, max_payload, max_payload + 1, 3 * max_payload + 5] {
-        let message = random.bytes(length);
-        let fragments = length.div_ceil(max_payload).max(1);
-        retry(|| exclusive.offer_with_reserved_value(&message, checksum)).expect("open");
-        retry(|| shared.offer_with_reserved_value(&message, checksum)).expect("open");
-        for subscription in [&mut subscription, &mut shared_subscription] {
-            let received = receive_fragments(subscription, fragments);
-            assert_eq!(received.len(), fragments);
-            let mut whole = Vec::new();
-            for (payload, _, reserved_value) in received {
-                assert_eq!(reserved_value, checksum(&payload), "{length} bytes");
-                whole.extend(payload);
-            }
-            assert!(whole == message, "{length} bytes");
-        }
+    for (mut publication, _subscription) in each_kind(&connect(&driver), SHORT_TERMS) {
+        let max_message_length = publication.max_message_length();
+        let too_long = |length| Err(OfferError::MessageTooLong { length, max_message_length });
+        // More than fits into the 32 bits in which C counts, as seen through one slice many times.
+        let bytes = vec![0; 1 << 26];
+        assert_eq!(publication.offer_parts(&vec![IoSlice::new(&bytes); 65]), too_long(65 << 26));
+        assert_eq!(publication.offer(&bytes), too_long(1 << 26));
+        assert_eq!(publication.offer_with_reserved_value(&bytes, |_| 0), too_long(1 << 26));
+        let max = publication.max_payload_length();
+        let too_long = OfferError::MessageTooLong { length: max + 1, max_message_length: max };
+        assert_eq!(publication.try_claim(max + 1).expect_err("too long"), too_long);
+        assert!(publication.try_claim(usize::MAX).is_err());
+        assert_eq!(publication.position(), Ok(0), "nothing was sent");
     }
 }
 
 #[test]
 fn supplier_panic_reaches_the_caller() {
     let driver = launch();
-    let aeron = connect(&driver);
-    let (mut exclusive, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
-    let (shared, mut shared_subscription) = shared_pair(&aeron, SHORT_TERMS);
-    let max_payload = exclusive.max_payload_length();
-    let long = Random::new(8).bytes(4 * max_payload);
-    let third_time = |calls: &mut usize| {
-        *calls += 1;
-        assert_ne!(*calls, 3, "on purpose");
-        0
-    };
-    let text = |outcome: thread::Result<Result<i64, OfferError>>| {
-        let payload = outcome.expect_err("a panic");
-        let text = payload.downcast_ref::<String>().expect("a text");
-        assert!(text.contains("on purpose"), "{text}");
-    };
-
-    let mut calls = 2;
-    text(catch_unwind(AssertUnwindSafe(|| {
-        exclusive.offer_with_reserved_value(b"short", |_| third_time(&mut calls))
-    })));
-    calls = 2;
-    text(catch_unwind(AssertUnwindSafe(|| {
-        shared.offer_with_reserved_value(b"short", |_| third_time(&mut calls))
-    })));
-    calls = 0;
-    text(catch_unwind(AssertUnwindSafe(|| {
-        exclusive.offer_with_reserved_value(&long, |_| third_time(&mut calls))
-    })));
-    assert_eq!(calls, 3, "none after the panic");
-    calls = 0;
-    text(catch_unwind(AssertUnwindSafe(|| {
-        shared.offer_with_reserved_value(&long, |_| third_time(&mut calls))
-    })));
-    offer(&mut exclusive, b"next");
-    retry(|| shared.offer(b"next")).expect("open");
-
-    for subscription in [&mut subscription, &mut shared_subscription] {
-        let received = receive_fragments(subscription, 3);
+    for (mut publication, mut subscription) in each_kind(&connect(&driver), SHORT_TERMS) {
+        let max_payload = publication.max_payload_length();
+        let long = Random::new(8).bytes(4 * max_payload);
+        for (message, calls_before) in [(&b"short"[..], 2), (&long, 0)] {
+            let mut calls = calls_before;
+            let supplier = |_: &[u8]| {
+                calls += 1;
+                assert_ne!(calls, 3, "on purpose");
+                0
+            };
+            let offering =
+                AssertUnwindSafe(|| publication.offer_with_reserved_value(message, supplier));
+            let payload = catch_unwind(offering).expect_err("a panic");
+            assert!(payload.downcast_ref::<String>().is_some_and(|it| it.contains("on purpose")));
+            assert_eq!(calls, 3, "none after the panic");
+        }
+        offer(&mut publication, b"next");
+        let received = receive_fragments(&mut subscription, 3);
         let flags: Vec<u8> = received.iter().map(|(_, flags, _)| *flags).collect();
         assert_eq!(flags, [0x80, 0, 0xC0], "two fragments without an end, then the next message");
         assert!(received[1].0 == long[max_payload..2 * max_payload]);
         assert_eq!(received[2].0, b"next");
-    }
-}
-
-#[test]
-fn padding_is_skipped() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let (mut exclusive, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
-    let max = exclusive.max_message_length();
-    assert_eq!(exclusive.append_padding(0), Ok(32));
-    assert_eq!(exclusive.append_padding(max), Ok(64 + max as i64));
-    let too_long = OfferError::MessageTooLong { length: max + 1, max_message_length: max };
-    assert_eq!(exclusive.append_padding(max + 1), Err(too_long));
-    assert!(matches!(exclusive.append_padding(usize::MAX), Err(OfferError::MessageTooLong { .. })));
-    offer(&mut exclusive, b"next");
-    assert_eq!(receive(&mut subscription, 1), [b"next"]);
-}
-
-#[test]
-fn max_position_is_an_error_everywhere() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    // The last term there is, shortly before its end.
-    let channel = "aeron:ipc?term-length=64k|init-term-id=0|term-id=2147483647|term-offset=65408";
-    let (mut publication, _subscription) = connected_pair(&aeron, channel);
-    offer(&mut publication, &[0; 64]);
-    let end = Err(OfferError::MaxPositionExceeded);
-    assert_eq!(publication.try_claim(100).map(|claim| claim.position()), end);
-    assert_eq!(publication.append_padding(100), end);
-    assert_eq!(publication.offer_parts(&[IoSlice::new(&[0; 100])]), end);
-    assert_eq!(publication.offer_with_reserved_value(&[0; 100], |_| 0), end);
-    // The rest of the term has become padding: a message that would have fitted is not written over
-    // it.
-    assert_eq!(publication.position(), Ok(1 << 47));
-    assert_eq!(publication.offer(b""), end);
-    // Exactly to the end; from there C's function for blocks would go on to a term that is none.
-    let (mut publication, _subscription) = connected_pair(&aeron, &format!("{channel}|alias=2"));
-    offer(&mut publication, &[0; 64]);
-    assert_eq!(publication.append_padding(0), Ok(1 << 47));
-    let frame = [0; 64];
-    assert_eq!(publication.offer_block(&frame), end);
-    assert_eq!(publication.offer(b""), end);
-    assert!(!OfferError::MaxPositionExceeded.is_retryable());
-}
-
-#[test]
-fn max_position_stays_after_4_gib_of_offers() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let channel = "aeron:ipc?term-length=64k|init-term-id=0|term-id=2147483647|term-offset=65408";
-    let (publication, _subscription) = shared_pair(&aeron, channel);
-    let end = Err(OfferError::MaxPositionExceeded);
-    let message = vec![0; publication.max_message_length()];
-    for message in [&message[..publication.max_payload_length()], &message] {
-        for _ in 0..=(1_u64 << 32) / message.len() as u64 {
-            assert_eq!(publication.offer(message), end);
-        }
-        assert_eq!(publication.position(), Ok(1 << 47));
     }
 }
 
@@ -293,21 +160,19 @@ fn close_notifies_when_done() {
 fn close_notifies_after_the_client() {
     let driver = launch();
     let calls = Arc::new(AtomicUsize::new(0));
-    for _ in 0..20 {
-        let aeron = connect(&driver);
-        let shared = aeron.add_publication("aeron:ipc", 1).expect("a publication");
-        let exclusive = aeron.add_exclusive_publication("aeron:ipc", 1).expect("a publication");
-        drop(aeron);
-        let call = || {
-            let calls = Arc::clone(&calls);
-            move || {
-                calls.fetch_add(1, Ordering::Relaxed);
-            }
-        };
-        exclusive.close_with(call());
-        shared.close_with(call());
-    }
-    assert_eq!(calls.load(Ordering::Relaxed), 40);
+    let aeron = connect(&driver);
+    let shared = aeron.add_publication("aeron:ipc", 1).expect("a publication");
+    let exclusive = aeron.add_exclusive_publication("aeron:ipc", 1).expect("a publication");
+    drop(aeron);
+    let call = || {
+        let calls = Arc::clone(&calls);
+        move || {
+            calls.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    exclusive.close_with(call());
+    shared.close_with(call());
+    assert_eq!(calls.load(Ordering::Relaxed), 2);
     assert_eq!(Arc::strong_count(&calls), 1);
 }
 
@@ -321,8 +186,9 @@ fn revoke_ends_the_stream() {
     await_that("the image is gone", || subscription.image_count() == 0);
 
     let (mut publication, subscription) = connected_pair(&aeron, "aeron:ipc");
-    offer(&mut publication, b"never read");
     publication.revoke_on_close();
+    // Until it is closed, messages are accepted.
+    offer(&mut publication, b"never read");
     let (done, reported) = mpsc::channel();
     publication.close_with(move || done.send(()).expect("a receiver"));
     reported.recv_timeout(DEADLINE).expect("a call");
@@ -367,8 +233,9 @@ fn every_publisher_sends() {
     let (mut shared, mut subscription) = shared_pair(&aeron, SHORT_TERMS);
     exchange(&mut shared, &mut subscription);
     exchange(&mut &shared, &mut subscription);
-    exchange(&mut AnyPublication::from(shared), &mut subscription);
     let (mut exclusive, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
     exchange(&mut exclusive, &mut subscription);
-    exchange(&mut AnyPublication::from(exclusive), &mut subscription);
+    for (mut publication, mut subscription) in each_kind(&aeron, SHORT_TERMS) {
+        exchange(&mut publication, &mut subscription);
+    }
 }

@@ -133,21 +133,6 @@ fn position_while_another_thread_polls() {
 }
 
 #[test]
-fn drop_reports_images_before_freeing() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let _publication = aeron.add_publication("aeron:ipc", 1001).expect("a publication");
-    for _ in 0..20 {
-        let watched = Watched::new();
-        let subscription = watched.add(&aeron);
-        assert_eq!(watched.next().0, "available");
-        drop(subscription);
-        assert_eq!(watched.next().0, "unavailable");
-        watched.await_freed();
-    }
-}
-
-#[test]
 fn freed_at_once_after_failed_add() {
     let driver = launch();
     let aeron = connect(&driver);
@@ -183,30 +168,6 @@ fn freed_with_a_dropped_registration() {
     // An error that no caller asks for.
     drop(watched.begin(&aeron, UncheckedChannel("aeron:ipc?alias=")));
     watched.await_freed();
-}
-
-#[test]
-fn live_as_long_as_the_subscription() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let watched = Watched::new();
-    let subscription = watched.add(&aeron);
-    drop(aeron);
-    std::thread::sleep(Duration::from_millis(50));
-    assert_eq!(watched.alive(), 2, "the subscription keeps the client open");
-    drop(subscription);
-    assert_eq!(watched.alive(), 0, "and has closed it");
-}
-
-#[test]
-fn freed_by_outliving_registrations() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let watched = Watched::new();
-    let registrations: Vec<_> = (0..50).map(|_| watched.begin(&aeron, "aeron:ipc")).collect();
-    drop(aeron);
-    drop(registrations);
-    assert_eq!(watched.alive(), 0);
 }
 
 #[test]
@@ -340,18 +301,4 @@ fn subscription_info(aeron: &Aeron) -> Option<ImageInfo> {
     });
     let _subscription = builder.add().expect("a subscription");
     infos.recv_timeout(DEADLINE).ok()
-}
-
-#[test]
-fn close_after_driver_death_notifies() {
-    let driver = launch();
-    let aeron = connect_watchfully(&driver);
-    let subscription = aeron.add_subscription("aeron:ipc", 1001).expect("a subscription");
-    drop(driver);
-    await_that("the subscription is closed", || subscription.is_closed());
-    let (sender, closed) = mpsc::channel();
-    subscription.close_with(move || {
-        let _ = sender.send(std::thread::current().id());
-    });
-    assert_eq!(closed.try_recv(), Ok(std::thread::current().id()));
 }

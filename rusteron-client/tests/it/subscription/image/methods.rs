@@ -71,41 +71,6 @@ fn polled_without_the_others() {
 }
 
 #[test]
-fn threads_poll_images_of_one_subscription() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let (mut first, mut subscription) = connected_pair(&aeron, "aeron:ipc");
-    let mut second = aeron.add_exclusive_publication("aeron:ipc", 1001).expect("a publication");
-    await_that("both images", || subscription.image_count() == 2);
-    offer(&mut first, b"x");
-    offer(&mut second, b"x");
-    std::thread::scope(|scope| {
-        for mut image in subscription.images() {
-            scope.spawn(move || assert_eq!(image.poll(|_, _| {}, 10), 1));
-        }
-    });
-}
-
-#[test]
-fn bounded_poll_stops_at_its_limit() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
-    let positions: Vec<_> = (0..4).map(|_| offer(&mut publication, b"x")).collect();
-    let mut image = subscription.image_at_index(0).expect("an image");
-    let bounded = |image: &mut rusteron_client::Image<'_>, limit| {
-        let count = image.bounded_poll(|_, _| {}, limit, 10);
-        (count, image.position())
-    };
-    assert_eq!(bounded(&mut image, 0), (0, 0));
-    assert_eq!(bounded(&mut image, Position::MIN), (0, 0));
-    assert_eq!(bounded(&mut image, positions[1]), (2, positions[1]));
-    // The next one begins before it.
-    assert_eq!(bounded(&mut image, positions[1] + 1), (1, positions[2]));
-    assert_eq!(bounded(&mut image, Position::MAX), (1, positions[3]));
-}
-
-#[test]
 fn peek_does_not_move() {
     let driver = launch();
     let aeron = connect(&driver);
@@ -198,50 +163,6 @@ fn set_position_within_arrived() {
     assert_eq!(image.poll(|_, _| panic!("all was skipped"), 10), 0);
     offer(&mut publication, b"third");
     assert_eq!(receive(&mut subscription, 1), [b"third"]);
-}
-
-#[test]
-fn positions_continue_in_the_next_term() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let (mut publication, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
-    let message = vec![1; 1000];
-    for round in 0..300_i64 {
-        let position = offer(&mut publication, &message);
-        let mut image = subscription.image_at_index(0).expect("an image");
-        // Over the padding at the end of a term, which is a step of its own.
-        await_that("the position", || {
-            let start = image.position();
-            let seen = image
-                .controlled_peek(start, |_, _| Action::Continue, Position::MAX)
-                .expect("the position itself");
-            image.set_position(seen).expect("the end of a message");
-            image.position() == position
-        });
-        assert!(position >= (round + 1) * 1056);
-    }
-}
-
-#[test]
-fn blocks_hold_whole_frames() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
-    for _ in 0..3 {
-        offer(&mut publication, &[7; 40]);
-    }
-    let (session, term) = (publication.session_id(), publication.constants().initial_term_id);
-    let mut image = subscription.image_at_index(0).expect("an image");
-    assert_eq!(image.block_poll(|_, _, _| panic!("no frame is so short"), 95), 0);
-    let block = |block: &[u8], session_id: i32, term_id: i32| {
-        assert_eq!((block.len(), session_id, term_id), (192, session, term));
-        assert_eq!(block[..4], 72_i32.to_le_bytes());
-        assert_eq!(block[32..72], [7; 40]);
-    };
-    assert_eq!(image.block_poll(block, 96 * 3 - 1), 192);
-    assert_eq!(image.position(), 192);
-    assert_eq!(subscription.block_poll(|block, _, _| assert_eq!(block.len(), 96), 1 << 20), Ok(96));
-    assert_eq!(subscription.block_poll(|_, _, _| panic!("no more"), usize::MAX), Ok(0));
 }
 
 #[test]

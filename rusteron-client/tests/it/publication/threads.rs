@@ -1,4 +1,4 @@
-//! Threads that publish on one shared publication. Every message arrives once. Each thread's messages
+//! Threads that publish. On one shared publication, every message arrives once. Each thread's messages
 //! arrive in their order, while terms come to their end all the time.
 
 use std::io::IoSlice;
@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rusteron_client::{Header, OfferError, Publication};
-use rusteron_test_support::{Random, SHORT_TERMS, await_that, connect, launch, shared_pair};
+use rusteron_test_support::{
+    Random, SHORT_TERMS, await_that, connect, connected_pair, launch, offer, receive, shared_pair,
+};
 
 const PUBLISHERS: usize = 4;
 const MESSAGES: usize = 10_000;
@@ -102,4 +104,20 @@ fn each_message_arrives_once_in_order() {
     });
     let terms = publication.position().expect("open") / 65_536;
     assert!(terms > 20, "only {terms} terms came to an end");
+}
+
+/// Four times round the log: the publisher later overwrites the bytes that the subscriber reads. ThreadSanitizer sees
+/// whether the read has ended before the write begins.
+#[test]
+fn exclusive_publisher_overwrites_what_was_read() {
+    const COUNT: usize = 4 * 3 * 65536 / 256;
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
+    thread::scope(|scope| {
+        scope.spawn(|| (0..COUNT).for_each(|n| _ = offer(&mut publication, &[n as u8; 200])));
+        for message in receive(&mut subscription, COUNT) {
+            assert!(message.len() == 200 && message.iter().all(|&byte| byte == message[0]));
+        }
+    });
 }

@@ -1,17 +1,19 @@
 //! The files of a media driver, read without a client.
 
-use std::ffi::{CString, c_char, c_void};
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use rusteron_client::{CncFile, Error, ErrorKind, SystemCounter, UncheckedChannel};
+use rusteron_core::channel::UncheckedChannel;
+use rusteron_core::cnc::{CncFile, PositionKind, SystemCounter};
+use rusteron_core::error::{Error, ErrorKind};
 use rusteron_media_driver::{DriverContext, MediaDriver};
-use rusteron_sys as sys;
-use rusteron_test_support::{DEADLINE, await_some, await_that, connect, launch};
+use rusteron_test_support::{
+    DEADLINE, await_some, await_that, connect, connected_pair, launch, offer, receive, udp_channel,
+};
 
 const CNC_FILE: &str = "cnc.dat";
-const LOSS_REPORT: &str = "loss-report.dat";
 const SHORT: Duration = Duration::from_millis(100);
 
 fn open(dir: &Path) -> CncFile {
@@ -60,6 +62,7 @@ fn running_driver_is_described() {
     assert!(constants.error_log_buffer_length > 0);
     assert!(constants.file_page_size >= 4096);
     assert!(format!("{cnc:?}").contains("cnc.dat"));
+    assert_eq!(cnc.loss_report().expect("a report"), []);
 }
 
 #[test]
@@ -93,6 +96,11 @@ fn dead_drivers_files_are_readable() {
     assert!(cnc.heartbeat().is_some());
     await_that("it is known to be dead", || !cnc.is_active(Duration::from_millis(10)));
     assert_eq!(SystemCounter::Errors.read(&cnc.counters()), Some(0));
+    let maps = || fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let name = remains.path().to_str().expect("a name");
+    assert_eq!(maps().contains(name), cfg!(target_os = "linux"));
+    drop(cnc);
+    assert!(!maps().contains(name));
 }
 
 #[test]
@@ -105,6 +113,11 @@ fn counters_need_no_client() {
         let label = cnc.counters().label(counter.id()).expect("a label");
         assert!(label.starts_with(counter.label()), "{label:?} and {counter:?}");
     }
+    let system = cnc.counters().iter().filter(|counter| counter.type_id == 0).count();
+    assert_eq!(system, SystemCounter::ALL.len(), "a counter has no name");
+    let version = SystemCounter::AeronVersion.read(&cnc.counters()).expect("a version");
+    let parts = [version >> 16, version >> 8 & 0xFF, version & 0xFF].map(|part| part.to_string());
+    assert_eq!(parts.join("."), rusteron_core::AERON_VERSION);
     let counter = aeron.add_counter(1001, b"key", "from a client").expect("a counter");
     counter.set(17);
     assert_eq!(cnc.counters().value(counter.counter_id()), Some(17));
@@ -137,111 +150,10 @@ fn errors_are_logged_once_each() {
     await_that("the other error", || cnc.errors().len() == 2);
     assert_eq!(cnc.errors_since(before).len(), 2);
     assert!(cnc.errors_since(SystemTime::now() + Duration::from_secs(60)).is_empty());
-    assert_eq!(in_c(driver.aeron_dir()).0, texts(&cnc));
 }
 
 fn texts(cnc: &CncFile) -> Vec<String> {
     cnc.errors().into_iter().map(|error| error.text).collect()
-}
-
-/// Errors and losses as C reads them.
-type InC = (Vec<String>, Vec<(i64, i64, i32, i32, String, String)>);
-
-unsafe extern "C" fn on_error(
-    _count: i32,
-    _first: i64,
-    _last: i64,
-    text: *const c_char,
-    length: usize,
-    clientd: *mut c_void,
-) {
-    // SAFETY: C passes memory of this length, and what `in_c` gave it.
-    unsafe {
-        let text = std::slice::from_raw_parts(text.cast::<u8>(), length);
-        (*clientd.cast::<InC>()).0.push(String::from_utf8_lossy(text).trim_end().to_owned());
-    }
-}
-
-unsafe extern "C" fn on_loss(
-    clientd: *mut c_void,
-    count: i64,
-    bytes: i64,
-    _first: i64,
-    _last: i64,
-    session_id: i32,
-    stream_id: i32,
-    channel: *const c_char,
-    channel_length: i32,
-    source: *const c_char,
-    source_length: i32,
-) {
-    // SAFETY: C passes memory of these lengths, and what `in_c` gave it.
-    unsafe {
-        let text = |start: *const c_char, length: i32| {
-            let bytes = std::slice::from_raw_parts(start.cast::<u8>(), length as usize);
-            String::from_utf8_lossy(bytes).into_owned()
-        };
-        let (channel, source) = (text(channel, channel_length), text(source, source_length));
-        let losses = &mut (*clientd.cast::<InC>()).1;
-        losses.push((count, bytes, session_id, stream_id, channel, source));
-    }
-}
-
-fn in_c(dir: &Path) -> InC {
-    let dir = CString::new(dir.to_str().expect("Unicode")).expect("no NUL");
-    let mut read = InC::default();
-    // SAFETY: the file is mapped until it is closed below.
-    unsafe {
-        let mut cnc = std::ptr::null_mut();
-        assert_eq!(sys::aeron_cnc_init(&mut cnc, dir.as_ptr(), 1000), 0);
-        let clientd = (&raw mut read).cast();
-        sys::aeron_cnc_error_log_read(cnc, Some(on_error), clientd, 0);
-        sys::aeron_cnc_loss_reporter_read(cnc, Some(on_loss), clientd);
-        sys::aeron_cnc_close(cnc);
-    }
-    read
-}
-
-#[test]
-fn no_losses_give_an_empty_report() {
-    let driver = launch();
-    assert_eq!(open(driver.aeron_dir()).loss_report().expect("a report"), []);
-}
-
-#[test]
-fn losses_are_read_as_in_c() {
-    let driver = launch();
-    let remains = tempfile::tempdir().expect("a directory");
-    fs::copy(driver.aeron_dir().join(CNC_FILE), remains.path().join(CNC_FILE)).expect("a copy");
-    let mut report = Vec::new();
-    for number in 1..=5_i32 {
-        for word in [i64::from(number), 1500, 1_700_000_000_000, 1_700_000_001_000] {
-            report.extend(word.to_ne_bytes());
-        }
-        report.extend((-number).to_ne_bytes());
-        report.extend(1001_i32.to_ne_bytes());
-        for text in ["x".repeat(number as usize * 7), "127.0.0.1:40123".to_owned()] {
-            report.resize(report.len().next_multiple_of(4), 0);
-            report.extend((text.len() as i32).to_ne_bytes());
-            report.extend(text.as_bytes());
-        }
-        report.resize(report.len().next_multiple_of(64), 0);
-    }
-    report.resize(report.len() + 4096, 0);
-    fs::write(remains.path().join(LOSS_REPORT), report).expect("a file");
-
-    let entries = open(remains.path()).loss_report().expect("a report");
-    assert_eq!(entries.len(), 5);
-    let first = entries[0].first_observation;
-    assert_eq!(entries[0].last_observation, first + Duration::from_secs(1));
-    let in_rust: Vec<_> = entries
-        .into_iter()
-        .map(|entry| {
-            let (count, bytes) = (entry.observation_count, entry.total_bytes_lost);
-            (count, bytes, entry.session_id, entry.stream_id, entry.channel, entry.source)
-        })
-        .collect();
-    assert_eq!(in_rust, in_c(remains.path()).1);
 }
 
 #[test]
@@ -395,37 +307,40 @@ fn too_long_paths_are_refused() {
     CncFile::open(driver.aeron_dir(), Duration::MAX).expect("the file");
 }
 
-#[cfg(target_os = "linux")]
 #[test]
-fn drop_unmaps() {
+fn positions_of_a_stream_are_found_together() {
     let driver = launch();
-    let remains = tempfile::tempdir().expect("a directory");
-    fs::copy(driver.aeron_dir().join(CNC_FILE), remains.path().join(CNC_FILE)).expect("a copy");
-    let mapped = || {
-        let maps = fs::read_to_string("/proc/self/maps").expect("the mappings");
-        maps.contains(remains.path().to_str().expect("a name"))
+    let aeron = connect(&driver);
+    // Longer than what fits into a key.
+    let channel = format!("{}|alias={}", udp_channel(), "long-name-".repeat(12));
+    let (mut publication, mut subscription) = connected_pair(&aeron, &channel);
+    let end = offer(&mut publication, b"to be read later");
+    let await_stream = |backlog: i64| {
+        await_some("the positions", || {
+            let mut streams = aeron.counters_reader().stream_positions();
+            streams.retain(|stream| stream.channel == channel);
+            assert!(streams.len() <= 1, "{streams:?}");
+            streams.pop().filter(|stream| {
+                stream.publisher_position() == Some(end)
+                    && stream.sender_position() == Some(end)
+                    && stream.receiver_position() == Some(end)
+                    && stream.subscriber_backlog() == Some(backlog)
+            })
+        })
     };
-    let cnc = open(remains.path());
-    assert!(mapped());
-    drop(cnc);
-    assert!(!mapped());
-}
-
-#[test]
-fn threads_share_a_file() {
-    let driver = launch();
-    let cnc = open(driver.aeron_dir());
-    fn assert_send_and_sync<T: Send + Sync>(_: &T) {}
-    assert_send_and_sync(&cnc);
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                for _ in 0..20 {
-                    assert!(cnc.counters().iter().count() >= 46);
-                    assert!(cnc.errors().is_empty());
-                    assert!(cnc.is_active(DEADLINE));
-                }
-            });
-        }
-    });
+    let stream = await_stream(end);
+    assert_eq!((stream.stream_id, stream.session_id), (1001, publication.session_id()));
+    assert!(stream.publisher_limit() > Some(end) && stream.sender_limit() >= Some(end));
+    assert_eq!((stream.receiver_high_water_mark(), stream.sender_backlog()), (Some(end), Some(0)));
+    for (kind, id) in [
+        (PositionKind::PublisherPosition, publication.constants().registration_id),
+        (PositionKind::SubscriberPosition, subscription.constants().registration_id),
+    ] {
+        let position = stream.of(kind).next().expect("one");
+        assert_eq!((position.registration_id, position.owner_id), (id, aeron.client_id()));
+    }
+    let kinds: HashSet<_> = stream.positions.iter().map(|position| position.kind).collect();
+    assert_eq!(kinds.len(), PositionKind::ALL.len(), "{stream}");
+    receive(&mut subscription, 1);
+    assert_eq!(await_stream(0).subscriber_positions().collect::<Vec<_>>(), [end]);
 }

@@ -1,16 +1,21 @@
-//! Missing, broken and strange media drivers, and arguments that no driver would take.
+//! Missing, broken and strange media drivers, and the mistakes of people who are new to Aeron: each error names the value at
+//! fault, and what helps.
 
+use std::error::Error as StdError;
 use std::fs;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusteron_client::{Aeron, Context, Error, ErrorKind, UncheckedChannel};
+use rusteron_client::{Aeron, Context, Error, ErrorKind};
 #[cfg(unix)]
 use rusteron_client::{CncFile, request_driver_termination};
 use rusteron_media_driver::MediaDriver;
-use rusteron_test_support::{DEADLINE, await_that, connect, context, driver_context_in, launch};
+use rusteron_test_support::{
+    DEADLINE, await_that, connect, context, driver_context_in, free_port, launch,
+};
 
 /// The file through which clients find a driver. Its first words are the version and the lengths of
 /// the buffers that follow.
@@ -43,16 +48,6 @@ fn cnc_file(dir: &Path, words: &[i32], length: usize) {
 /// As Aeron packs it: major, minor, patch in a byte each.
 const fn version(major: i32, minor: i32, patch: i32) -> i32 {
     major << 16 | minor << 8 | patch
-}
-
-#[test]
-fn without_driver_is_driver_timeout() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let error = connect_soon_or_not(&dir.path().join("nobody"));
-    assert_eq!(error.kind(), ErrorKind::DriverTimeout);
-    assert_eq!(error.code(), -1000);
-    let shown = error.to_string();
-    assert!(shown.contains("nobody") && shown.contains("no media driver runs"), "{shown}");
 }
 
 /// Returns the error of a connection that does not wait for the driver timeout.
@@ -107,31 +102,6 @@ fn unopened_file_fails_at_once() {
 }
 
 #[test]
-fn occupied_port_is_in_use() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let occupied = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
-    let channel = format!("aeron:udp?endpoint={}", occupied.local_addr().expect("an address"));
-    let error = aeron.add_subscription(&channel, 1001).expect_err("the port is in use");
-    assert_eq!(error.kind(), ErrorKind::Io(std::io::ErrorKind::AddrInUse), "{error}");
-    assert!(error.to_string().starts_with("address in use: 127.0.0.1:"), "{error}");
-}
-
-#[test]
-fn empty_directory_is_driver_timeout() {
-    let dir = tempfile::tempdir().expect("a directory");
-    fs::write(dir.path().join("unrelated"), b"text").expect("a file");
-    assert_eq!(connect_soon_or_not(dir.path()).kind(), ErrorKind::DriverTimeout);
-}
-
-#[test]
-fn wrong_cnc_file_is_an_error() {
-    let dir = tempfile::tempdir().expect("a directory");
-    fs::write(dir.path().join(CNC_FILE), b"not what is expected ".repeat(1000)).expect("a file");
-    assert_eq!(connect_soon_or_not(dir.path()).kind(), ErrorKind::IncompatibleDriver);
-}
-
-#[test]
 fn other_major_version_is_named() {
     let dir = tempfile::tempdir().expect("a directory");
     cnc_file(dir.path(), &[version(9, 2, 0)], 64 * 1024);
@@ -181,14 +151,6 @@ fn short_cnc_file_is_driver_timeout() {
     let dir = home.path().join("aeron");
     fs::create_dir(&dir).expect("a directory");
     let error = connect_while_a_short_file_appears(&dir);
-    assert_eq!(error.kind(), ErrorKind::DriverTimeout, "{error:?}");
-    assert!(error.to_string().contains("not complete after 1000 ms"), "{error}");
-}
-
-#[test]
-fn short_successor_file_is_driver_timeout() {
-    let remains = remains_of_a_driver(LONG);
-    let error = connect_while_a_short_file_appears(remains.path());
     assert_eq!(error.kind(), ErrorKind::DriverTimeout, "{error:?}");
     assert!(error.to_string().contains("not complete after 1000 ms"), "{error}");
 }
@@ -265,47 +227,6 @@ fn intervals_that_time_the_client_out_are_refused() {
 }
 
 #[test]
-fn invalid_channel_stays_in_the_client() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    for channel in ["not-aeron:ipc", "aeron:udp?endpoint=", "aeron:carrier-pigeon", ""] {
-        let error = aeron.add_publication(channel, 1001).expect_err(channel);
-        assert_eq!(error.kind(), ErrorKind::InvalidChannel, "{channel:?}: {error:?}");
-        assert_eq!(error.code(), 0, "{channel:?}: {error:?}");
-        let error = aeron.add_subscription(channel, 1001).expect_err(channel);
-        assert_eq!(error.kind(), ErrorKind::InvalidChannel, "{channel:?}: {error:?}");
-    }
-    let error = aeron.add_exclusive_publication("aeron:ipc?term-length=63k", 1).expect_err("odd");
-    assert_eq!(error.kind(), ErrorKind::InvalidChannel);
-    assert!(error.message().starts_with("term-length=63k: "), "{error:?}");
-    assert!(!aeron.is_closed());
-    drop(aeron.add_publication("aeron:ipc", 1001).expect("the client is none the worse"));
-}
-
-#[test]
-fn driver_refusal_keeps_its_words() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let channel = UncheckedChannel("aeron:ipc?alias=");
-    let error = aeron.add_publication(channel, 1001).expect_err("no value");
-    assert_eq!((error.kind(), error.code()), (ErrorKind::InvalidChannel, -1), "{error:?}");
-    // Only the driver knows the session id of a publication with this tag.
-    let error = aeron.add_publication("aeron:ipc?session-id=tag:7", 1001).expect_err("no such tag");
-    assert!(error.message().contains("must reference a network publication"), "{error:?}");
-    assert!(!aeron.is_closed());
-    drop(aeron.add_publication("aeron:ipc", 1001).expect("the client is none the worse"));
-}
-
-#[test]
-fn nul_byte_in_a_channel_is_refused() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let error = aeron.add_publication("aeron:ipc\0?term-length=64k", 1001).expect_err("a NUL byte");
-    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    assert!(error.to_string().contains("channel: a NUL byte at offset 9"), "{error}");
-}
-
-#[test]
 fn setting_out_of_range_is_named() {
     let mut context = Context::new().expect("a context");
     let long_name = "x".repeat(101);
@@ -318,4 +239,149 @@ fn setting_out_of_range_is_named() {
     assert!(error.to_string().contains("dir: the path is empty"), "{error}");
     let error = context.set_dir("x".repeat(5000)).expect_err("too long");
     assert!(error.to_string().contains("5000 bytes; the maximum is 4095"), "{error}");
+}
+
+/// A mistake: the parts of the error's text that name the value and what helps, and the error.
+type Mistake = (&'static [&'static str], Box<dyn StdError>);
+
+fn error<T, E: StdError + 'static>(outcome: Result<T, E>) -> Box<dyn StdError> {
+    outcome.err().expect("a mistake").into()
+}
+
+#[test]
+fn texts_name_value_and_remedy() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let mut exclusive =
+        aeron.add_exclusive_publication("aeron:ipc?term-length=64k", 1001).expect("a publication");
+    let publication = |channel: &str| error(aeron.add_publication(channel, 1001));
+    let subscription = |channel: &str| error(aeron.add_subscription(channel, 1001));
+
+    let missing = driver.aeron_dir().join("missing");
+    let elsewhere = || {
+        let mut context = context(&missing);
+        context.set_driver_timeout(Duration::from_millis(100))?;
+        Aeron::connect(context)
+    };
+    let taken = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let port = taken.local_addr().expect("an address").port();
+    let ipc = aeron.add_publication("aeron:ipc", 1002).expect("a publication");
+    let long_terms =
+        aeron.add_publication("aeron:ipc?term-length=64m", 1004).expect("a publication");
+    let single = format!("aeron:udp?endpoint=localhost:{}", free_port());
+    let single = aeron.add_publication(single, 1002).expect("a publication");
+    let destination = "aeron:udp?endpoint=localhost:9";
+    let mut listener = aeron.add_subscription("aeron:ipc", 1003).expect("a subscription");
+    let too_long = vec![0; exclusive.max_message_length() + 1];
+    let label = "x".repeat(400);
+    let mut terms = driver_context_in(&missing);
+    terms.set_term_buffer_length(100_000).expect("a number");
+
+    let mut faults = Vec::new();
+    let mistakes: Vec<Mistake> = vec![
+        (
+            &[
+                "no media driver runs in",
+                "missing",
+                "does not exist",
+                "start a media driver",
+                "AERON_DIR",
+            ],
+            error(elsewhere()),
+        ),
+        (
+            &["active media driver: process", "use another directory"],
+            error(MediaDriver::launch(driver_context_in(driver.aeron_dir()))),
+        ),
+        (
+            &["control-mode=dynamc: must be manual, dynamic or response"],
+            publication("aeron:ipc?control-mode=dynamc"),
+        ),
+        (
+            &["term-length=64kb: must be a power of two from 64k to 1g"],
+            publication("aeron:ipc?term-length=64kb"),
+        ),
+        (
+            &["fc=min,g:x: must be max, min or tagged"],
+            publication("aeron:udp?endpoint=localhost:9|fc=min,g:x"),
+        ),
+        (
+            &["term-length=100k: must be a power of two from 64k to 1g"],
+            publication("aeron:ipc?term-length=100k"),
+        ),
+        (&["mtu=64k: must be a multiple of 32 from 64 to 65504"], publication("aeron:ipc?mtu=64k")),
+        (
+            &["invalid channel: URIs for UDP must specify endpoint"],
+            publication("aeron:udp?term-length=64k"),
+        ),
+        (&["endpoint=localhost: must be host:port"], subscription("aeron:udp?endpoint=localhost")),
+        // The empty label keeps the name from every name server, so that none delays the answer.
+        (
+            &["unknown host: endpoint=no-such..host:9: the driver's machine cannot resolve this"],
+            publication("aeron:udp?endpoint=no-such..host:9"),
+        ),
+        (
+            &["address in use: 127.0.0.1:", "another process", "port 0 for any"],
+            subscription(&format!("aeron:udp?endpoint=127.0.0.1:{port}")),
+        ),
+        (
+            &["control-mode=dynamic needs control=host:port"],
+            publication("aeron:udp?endpoint=localhost:9|control-mode=dynamic"),
+        ),
+        (
+            &["control-mode=dynamic needs control=host:port"],
+            subscription("aeron:udp?endpoint=localhost:9|control-mode=dynamic"),
+        ),
+        (
+            &[
+                "term-length=65536: a publication of",
+                "has term-length=67108864, perhaps",
+                "stream id",
+            ],
+            error(aeron.add_publication("aeron:ipc?term-length=64k", 1004)),
+        ),
+        (
+            &["aeron:ipc: has no destinations", "control-mode=manual"],
+            error(ipc.add_destination(destination)),
+        ),
+        (
+            &["has no destinations", "control-mode=manual"],
+            error(single.add_destination(destination)),
+        ),
+        (&["aeron:ipc: has no destinations"], error(listener.add_destination(destination))),
+        (&["begins with aeron:ipc or aeron:udp?"], publication("ipc")),
+        (&["parameters are missing", "aeron:udp?endpoint=host:port"], publication("aeron:udp")),
+        (
+            &["only subscriptions can be spies"],
+            publication("aeron-spy:aeron:udp?endpoint=localhost:9"),
+        ),
+        (
+            &["8193 bytes", "takes 8192 at most", "term-length, up to 16 MiB"],
+            error(exclusive.offer(&too_long)),
+        ),
+        (&["1377 bytes", "takes 1376 at most; offer takes"], error(exclusive.try_claim(1377))),
+        (
+            &["not connected: ", "no peer has joined, or the last one has left"],
+            error(exclusive.offer_until(b"alone", Instant::now())),
+        ),
+        (&["label: 400 bytes; the maximum is 380"], error(aeron.add_counter(1001, &[], &label))),
+        (
+            &["type_id=-5: must be from 0", "your own from 1000"],
+            error(aeron.add_counter(-5, &[], "x")),
+        ),
+        (&["100000 is not a power of two from 64k to 1g"], error(MediaDriver::launch(terms))),
+    ];
+    for (parts, error) in mistakes {
+        let text = error.to_string();
+        let names_all = parts.iter().all(|part| text.contains(part));
+        let is_one_sentence = !text.contains("registration error") && !text.contains('\n');
+        // Rust prints the error that `main` returns by its `Debug`.
+        if !names_all || !is_one_sentence || format!("{error:?}") != text {
+            faults.push(format!("{parts:?}: {error:?}"));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    drop(long_terms);
+    // The driver takes any stream id.
+    drop(aeron.add_publication("aeron:ipc", -7).expect("a publication"));
 }

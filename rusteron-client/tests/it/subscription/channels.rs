@@ -1,7 +1,11 @@
-//! Kinds of channels as a subscriber meets them: UDP, several destinations, spies, untethered
-//! subscribers, response channels.
+//! Channels as a subscriber meets them: ports, destinations, spies, response channels. Of destinations, the client accepts
+//! what the media driver accepts, except for those that the driver would not survive.
 
-use rusteron_client::{Aeron, ChannelStatus, ErrorKind, ExclusivePublication, Subscription};
+use std::time::{Duration, Instant};
+
+use rusteron_client::{
+    Aeron, ChannelStatus, Error, ErrorKind, ExclusivePublication, Subscription, UncheckedChannel,
+};
 use rusteron_test_support::{
     await_some, await_that, connect, connected_pair, free_port, launch, offer, receive,
 };
@@ -16,22 +20,6 @@ fn add_publication(aeron: &Aeron, channel: &str) -> ExclusivePublication {
 
 fn add_subscription(aeron: &Aeron, channel: &str) -> Subscription {
     aeron.add_subscription(channel, 1001).expect(channel)
-}
-
-#[test]
-fn udp_messages_arrive_whole() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let [endpoint] = free_endpoints();
-    let channel = format!("aeron:udp?endpoint={endpoint}|term-length=64k");
-    let (mut publication, mut subscription) = connected_pair(&aeron, &channel);
-    let message =
-        rusteron_test_support::Random::new(1).bytes(publication.constants().max_message_length);
-    offer(&mut publication, &message);
-    assert!(receive(&mut subscription, 1) == [message]);
-    let image = subscription.image_at_index(0).expect("an image");
-    assert!(image.source_identity().starts_with("127.0.0.1:"), "{image:?}");
-    await_that("the media driver's count", || image.active_transport_count() == 1);
 }
 
 #[test]
@@ -105,39 +93,6 @@ fn destinations_feed_one_subscription() {
 }
 
 #[test]
-fn destinations_change_without_waiting() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let [endpoint] = free_endpoints();
-    let mut subscription = add_subscription(&aeron, "aeron:udp?control-mode=manual");
-    let channel = format!("aeron:udp?endpoint={endpoint}");
-    let mut adding = subscription.async_add_destination(&channel).expect("begun");
-    assert!(adding.registration_id() > 0);
-    await_some("the destination", || adding.poll().expect("no error"));
-    assert_eq!(adding.poll().expect_err("done").kind(), ErrorKind::IllegalState);
-    let mut removing = subscription.async_remove_destination(&channel).expect("begun");
-    drop((subscription, aeron));
-    // The pending removal keeps the client open.
-    await_some("it is removed", || removing.poll().expect("no error"));
-}
-
-#[test]
-fn bad_destination_is_an_error() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let mut subscription = add_subscription(&aeron, "aeron:udp?control-mode=manual");
-    let error = subscription.add_destination("aeron:carrier-pigeon").expect_err("no such media");
-    assert_eq!(error.kind(), ErrorKind::InvalidChannel, "{error:?}");
-    let error = subscription.add_destination("aeron:\0").expect_err("a NUL byte");
-    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error:?}");
-    let mut plain = add_subscription(&aeron, "aeron:ipc");
-    let [endpoint] = free_endpoints();
-    let channel = format!("aeron:udp?endpoint={endpoint}");
-    plain.add_destination(&channel).expect_err("not a multi-destination subscription");
-    assert!(!aeron.is_closed());
-}
-
-#[test]
 fn drop_with_pending_destinations_closes() {
     let driver = launch();
     let aeron = connect(&driver);
@@ -181,23 +136,6 @@ fn spy_sees_messages_to_others() {
 }
 
 #[test]
-fn untethered_subscriber_is_left_behind() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let untethered = add_subscription(&aeron, "aeron:ipc?tether=false");
-    let channel = "aeron:ipc?term-length=64k|untethered-window-limit-timeout=100ms";
-    let (mut publication, mut tethered) = connected_pair(&aeron, channel);
-    await_that("the untethered image", || untethered.is_connected());
-    // It is not polled; after its window limit timeout the publisher goes on without it.
-    for number in 0..200_u32 {
-        let mut message = vec![0; 1000];
-        message[..4].copy_from_slice(&number.to_le_bytes());
-        offer(&mut publication, &message);
-        assert!(receive(&mut tethered, 1) == [message]);
-    }
-}
-
-#[test]
 fn response_channel_answers() {
     let driver = launch();
     let server = connect(&driver);
@@ -233,4 +171,144 @@ fn response_channel_answers() {
     assert_eq!(asked_by, Some(image_id));
     offer(&mut to_client, b"answer");
     assert_eq!(receive(&mut responses, 1), [b"answer"]);
+}
+
+const MANUAL: &str = "aeron:udp?control-mode=manual";
+
+/// Replaces each `{port}` by a port that was free a moment ago.
+fn with_ports(channel: &str) -> String {
+    let mut channel = channel.to_owned();
+    while channel.contains("{port}") {
+        channel = channel.replacen("{port}", &free_port().to_string(), 1);
+    }
+    channel
+}
+
+/// A destination, and the parameter or the part of it that is wrong, if any.
+const CASES: &[(&str, Option<&str>)] = &[
+    ("aeron:udp?endpoint=127.0.0.1:{port}", None),
+    // Any port that is free.
+    ("aeron:udp?endpoint=127.0.0.1:0", None),
+    ("aeron:udp?endpoint=127.0.0.1:{port}|interface=127.0.0.1", None),
+    ("aeron:udp?endpoint=127.0.0.1:{port}|control=127.0.0.1:{port}", None),
+    ("aeron:udp?endpoint=127.0.0.1:{port}|control=127.0.0.1:{port}|control-mode=dynamic", None),
+    ("aeron:udp?endpoint=127.0.0.1:{port}|alias=a|unknown=b", None),
+    ("aeron:udp?endpoint=127.0.0.1:{port}|reliable=false|session-id=7|linger=5s", None),
+    ("aeron:ipc", None),
+    ("aeron:ipc?session-id=7|tether=false", None),
+    ("aeron:ipc?mtu=1408", None),
+    ("aeron-spy:aeron:udp?endpoint=127.0.0.1:{port}", None),
+    ("aeron-spy:aeron:udp?endpoint=127.0.0.1:{port}|mtu=1408", None),
+    ("aeron:udp?alias=nowhere", Some("endpoint")),
+    ("aeron:udp?endpoint=127.0.0.1", Some("endpoint")),
+    ("aeron:udp?endpoint=127.0.0.1:port", Some("endpoint")),
+    ("aeron:udp?endpoint=127.0.0.1:{port}|control=nowhere", Some("control")),
+    ("aeron:udp?endpoint=127.0.0.1:{port}|control-mode=dynamic", Some("control")),
+    ("aeron:udp?endpoint=224.20.30.40:{port}", Some("must be odd")),
+    ("aeron:udp?endpoint=127.0.0.1:{port}|tags=x", Some("tag")),
+    ("aeron:udp?endpoint=127.0.0.1:{port}|mtu=1408", Some("mtu")),
+    ("aeron:udp?endpoint=127.0.0.1:{port}|rcv-wnd=64k", Some("rcv-wnd")),
+    ("aeron:udp?endpoint=127.0.0.1:{port}|so-rcvbuf=64k", Some("so-rcvbuf")),
+    ("aeron:udp?endpoint=127.0.0.1:{port}|so-sndbuf=64k", Some("so-sndbuf")),
+    ("aeron:udp?endpoint=127.0.0.1:{port}|so-tos=1", Some("so-tos")),
+    (
+        "aeron:udp?endpoint=127.0.0.1:{port}|response-correlation-id=1",
+        Some("response-correlation-id"),
+    ),
+    ("aeron:udp?endpoint=127.0.0.1:{port}|control-mode=response", Some("control-mode")),
+    ("aeron:ipc?session-id=x", Some("session-id")),
+    ("aeron:ipc?reliable=maybe", Some("reliable")),
+    ("aeron:ipc?untethered-linger-timeout=5x", Some("untethered-linger-timeout")),
+    ("aeron-spy:aeron:udp?endpoint=127.0.0.1", Some("endpoint")),
+    ("aeron-spy:aeron:udp?endpoint=127.0.0.1:{port}|session-id=x", Some("session-id")),
+    ("aeron-spy:aeron:ipc", Some("spies")),
+    ("aeron:udp?endpoint=", Some("endpoint")),
+];
+
+#[test]
+fn refuses_what_the_driver_refuses() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let mut subscription = aeron.add_subscription(MANUAL, 1001).expect("a subscription");
+    for &(destination, at_fault) in CASES {
+        let theirs = subscription.add_destination(UncheckedChannel(&with_ports(destination)));
+        let destination = &with_ports(destination);
+        let ours = subscription.add_destination(destination);
+        match at_fault {
+            None => {
+                theirs.unwrap_or_else(|error| panic!("{destination}: {error:?}"));
+                ours.unwrap_or_else(|error| panic!("{destination}: {error:?}"));
+            }
+            Some(name) => {
+                let error = theirs.expect_err(destination);
+                assert!(error.code() != 0, "by the driver: {error:?}");
+                let error = ours.expect_err(destination);
+                assert!(error.message().contains(name), "{destination}: {error:?}");
+            }
+        }
+        if at_fault.is_none() && !destination.contains("control=") {
+            let removed = subscription.remove_destination(destination);
+            removed.unwrap_or_else(|error| panic!("{destination}: {error:?}"));
+        }
+    }
+    assert!(!subscription.is_closed());
+}
+
+fn assert_refused(outcome: Result<(), Error>, name: &str, what: &str) {
+    let error = outcome.expect_err(what);
+    assert_eq!((error.kind(), error.code()), (ErrorKind::InvalidChannel, 0), "{what}: {error:?}");
+    assert!(error.message().contains(name), "{what}: {error:?}");
+}
+
+/// The driver would keep a pointer to it, and use it a second later.
+#[test]
+fn control_address_is_never_removed() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let mut subscription = aeron.add_subscription(MANUAL, 1001).expect("a subscription");
+    let destination = &with_ports("aeron:udp?endpoint=127.0.0.1:{port}|control=127.0.0.1:{port}");
+    subscription.add_destination(destination).expect("a destination");
+    for (name, at_fault) in [
+        (destination, "control"),
+        (&destination.replace("control", "interface"), "interface"),
+        (&format!("{}/32", destination.replace("control", "interface")), "interface"),
+        (&destination.replace("control", "interface").replace("127.0.0.1", "[::1]"), "interface"),
+    ] {
+        assert_refused(subscription.remove_destination(name), at_fault, name);
+        let unchecked = UncheckedChannel(name);
+        assert_refused(subscription.remove_destination(unchecked), at_fault, name);
+    }
+    // By this one it would be the same as with an interface that has no port.
+    let name = &with_ports("aeron:udp?endpoint=127.0.0.1:{port}|control=127.0.0.1:0");
+    assert_refused(subscription.add_destination(name), "control", name);
+    assert_refused(subscription.add_destination(UncheckedChannel(name)), "control", name);
+
+    let others = [
+        "aeron:udp?endpoint=127.0.0.1:{port}|interface=127.0.0.1",
+        "aeron:udp?endpoint=224.20.30.41:{port}|interface=127.0.0.1|control=127.0.0.1:{port}",
+    ];
+    for other in others.map(with_ports) {
+        let other = &other;
+        subscription.add_destination(other).unwrap_or_else(|error| panic!("{other}: {error:?}"));
+        subscription.remove_destination(other).unwrap_or_else(|error| panic!("{other}: {error:?}"));
+    }
+    // The driver has a status message to send in between.
+    let then = Instant::now();
+    await_that("the status message", || then.elapsed() > Duration::from_millis(1500));
+    drop(subscription);
+    drop(aeron.add_publication("aeron:ipc", 1).expect("the driver is well"));
+}
+
+#[test]
+fn removing_an_absent_one_is_an_error() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let mut subscription = aeron.add_subscription(MANUAL, 1001).expect("a subscription");
+    let udp = &with_ports("aeron:udp?endpoint=127.0.0.1:{port}");
+    subscription.remove_destination(udp).expect("no list");
+    for destination in ["aeron:ipc", "aeron-spy:aeron:udp?endpoint=127.0.0.1:40123"] {
+        let error = subscription.remove_destination(destination).expect_err(destination);
+        assert_eq!(error.kind(), ErrorKind::UnknownSubscription, "{error:?}");
+    }
+    assert!(!subscription.is_closed());
 }

@@ -1,12 +1,12 @@
-//! The tail moves before a publisher first writes to a frame. If the publisher dies there, the driver finds
-//! the end of the stream behind the frame, as for a publisher in C.
+//! What a publisher leaves in the log if it dies on the way: the driver finds the same as of a publisher in C, and makes
+//! padding of it. The tail moves before the first write to a frame. A claim has a header and a negative length.
 
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicI64, AtomicPtr, Ordering};
 
-use crate::differential::operations::{Contender, Operation, Stream, TERM_LENGTH};
-use rusteron_client::ExclusivePublication;
+use super::operations::{Contender, Media, Operation, Stream, Subject, TERM_LENGTH};
+use rusteron_client::{ExclusivePublication, Publication, Publisher};
 use rusteron_sys as sys;
 
 mod ffi {
@@ -92,4 +92,36 @@ fn tail_moves_before_the_first_write() {
             assert_eq!(offset, position % TERM_LENGTH, "{operation}");
         }
     }
+}
+
+fn unfinished_claim<P: Subject>() {
+    const CLAIMED: usize = 300;
+    for media in [Media::Ipc, Media::Udp] {
+        let stream = Stream { media, term_offset: 1024, ..Stream::DEFAULT };
+        let (mut rust, mut c) = (Contender::<P>::new(stream), Contender::<P>::new(stream));
+        let start = rust.publication.position().expect("open");
+        let mut claim = rust.publication.try_claim(CLAIMED).expect("an available window");
+        claim[..CLAIMED / 2].fill(7);
+        claim.set_reserved_value(-1);
+        std::mem::forget(claim);
+        let (end, claim) = c.publication.c_try_claim(CLAIMED);
+        assert!(end > start, "{end}");
+        // SAFETY: with a position C has filled the claim in; what is claimed is writable.
+        unsafe {
+            let claim = claim.assume_init();
+            claim.data.write_bytes(7, CLAIMED / 2);
+            claim.frame_header.add(24).cast::<i64>().write(-1);
+        }
+        let frame = rust.log(start, end);
+        assert_eq!(frame[..4], (-(CLAIMED as i32) - 32).to_ne_bytes());
+        assert_eq!(frame, c.log(start, end));
+        assert_eq!(rust.tails(), c.tails());
+        assert_eq!(rust.poll_in_rust(10, &mut Vec::new()), 0, "it is not committed");
+    }
+}
+
+#[test]
+fn unfinished_claims_are_as_in_c() {
+    unfinished_claim::<ExclusivePublication>();
+    unfinished_claim::<Publication>();
 }

@@ -1,12 +1,11 @@
-//! Parameters of channels, one at a time and together: the client accepts what the media driver accepts, but for misspelt
-//! values.
+//! Channels and their parameters, one at a time and together: the client accepts what the media driver accepts, but for
+//! misspelt values.
 
 use super::oracle::{
-    Case, Fine, Oracle, SCHEME, SPY, SYNTAX, Verdict, both, case, consult, key, misspelt,
+    Case, Fine, LENGTH, SCHEME, SPY, SYNTAX, Verdict, both, case, consult, key, misspelt,
     with_ports,
 };
-use rusteron_client::{ChannelUri, Parameter};
-use rusteron_test_support::{Random, connect, launch};
+use rusteron_core::channel::ChannelUri;
 
 /// One of the parameters of a UDP and an IPC channel, at the end of them.
 fn with(key: &'static str, value: &str) -> [String; 2] {
@@ -266,74 +265,150 @@ fn combined_parameters() {
     consult(&cases);
 }
 
-/// The driver accepts all values that the client accepts: short texts of the parts that numbers, units and options are
-/// made of.
 #[test]
-fn random_values() {
-    const ALPHABET: &[u8] = b"00112345678899kKmMgGsSuUnN-+ xX,:/tgreworvdtrue";
-    const PIECES: &[&str] = &[
-        "max",
-        "min",
-        "tagged",
-        ",g:",
-        ",t:",
-        ",rrwm:",
-        "true",
-        "false",
-        "reserved",
-        "prototype",
-        "0x",
-        "64k",
-        "2147483647",
-        "9223372036854775807",
-        "18446744073709551615",
-        "ms",
-        "us",
-        "ns",
+fn schemes_and_syntax() {
+    let long = |length: usize| {
+        let channel = "aeron:ipc?alias=";
+        format!("{channel}{}", "x".repeat(length - channel.len()))
+    };
+    let long_spy = |length: usize| {
+        let channel = "aeron-spy:aeron:udp?endpoint=127.0.0.1:40123|alias=";
+        format!("{channel}{}", "x".repeat(length - channel.len()))
+    };
+    let endpoint = "endpoint=127.0.0.1:{port}";
+    consult(&[
+        both("aeron:ipc", Fine),
+        both("aeron:ipc?", Fine),
+        both("", SCHEME),
+        both("aeron", SCHEME),
+        both("aeron:", SCHEME),
+        both("aeron:udp", SCHEME),
+        both("aeron:ipcx", SCHEME),
+        both("aeron:ipc:", SCHEME),
+        both("aeron:ipc|alias=x", SCHEME),
+        both("aeron:tcp?endpoint=127.0.0.1:40123", SCHEME),
+        both("AERON:ipc", SCHEME),
+        both("aeron:IPC", SCHEME),
+        both(" aeron:ipc", SCHEME),
+        both("aeron:ipc ", SCHEME),
+        both("aeron: ipc", SCHEME),
+        both("not-aeron:ipc", SCHEME),
+        both("aeron:carrier-pigeon", SCHEME),
+        both("ipc", SCHEME),
+        both(&format!("aeron:udp:{endpoint}"), SCHEME),
+        both(&format!("aeron:udp?{endpoint}"), Fine),
+        both(&format!("aeron:udp??{endpoint}"), key("endpoint")),
+        both("aeron:udp?", key("endpoint")),
+        both("aeron:ipc?alias", Fine),
+        both("aeron:ipc?alias=x|", Fine),
+        both("aeron:ipc?alias=x|mtu", Fine),
+        both(&format!("aeron:udp?{endpoint}|mtu"), Fine),
+        both("aeron:ipc?alias=", SYNTAX),
+        both("aeron:ipc?alias=|mtu=8k", SYNTAX),
+        both("aeron:ipc?=x", SYNTAX),
+        both("aeron:ipc?|", SYNTAX),
+        both("aeron:ipc?alias|mtu=8k", SYNTAX),
+        both("aeron:ipc?alias=x||mtu=8k", SYNTAX),
+        both("aeron:ipc?=", SYNTAX),
+        both("aeron:udp?endpoint=", SYNTAX),
+        both("aeron:udp?endpoint", key("endpoint")),
+        both("aeron:ipc?alias=a=b=c", Fine),
+        both("aeron:ipc?alias=a?b", Fine),
+        both("aeron:ipc?a?b=c", Fine),
+        both("aeron:ipc?alias=\u{1f980}", Fine),
+        both("aeron:ipc? =x", Fine),
+        both(&long(4095), Fine),
+        both(&long(4096), LENGTH),
+        case(&long_spy(4105), SPY, Fine),
+        case(&long_spy(4106), LENGTH, LENGTH),
+        // Repeated keys: the first, or the last, depending on the key.
+        case("aeron:ipc?mtu=33|mtu=8k", key("mtu"), misspelt("mtu")),
+        both("aeron:ipc?mtu=8k|mtu=33", Fine),
+        both(&format!("aeron:udp?endpoint=nonsense|{endpoint}"), Fine),
+        both(&format!("aeron:udp?{endpoint}|endpoint=nonsense"), key("endpoint")),
+        both(
+            &format!("aeron:udp?{endpoint}|control-mode=dynamic|control-mode=x"),
+            misspelt("control-mode"),
+        ),
+        both(&format!("aeron:udp?{endpoint}|control-mode=x|control-mode=dynamic"), key("control")),
+        both(&format!("aeron:udp?{endpoint}|control=x|control=127.0.0.1:{{port}}"), Fine),
+        both(&format!("aeron:udp?{endpoint}|interface=x:y|interface=127.0.0.1"), Fine),
+        both(&format!("aeron:udp?{endpoint}|tags=x|tags={{tag}}"), Fine),
+        case("aeron:ipc?tags=1,x|tags=2", key("tags"), misspelt("tags")),
+        both("aeron:ipc?tags=1,x|tags=2,", Fine),
+    ]);
+}
+
+#[test]
+fn endpoints_controls_and_interfaces() {
+    let udp = |rest: &str| format!("aeron:udp?{rest}");
+    let with_endpoint = |rest: &str| udp(&format!("endpoint=127.0.0.1:{{port}}|{rest}"));
+    let mut cases = vec![
+        both(&udp("endpoint=localhost:{port}"), Fine),
+        both(&udp("endpoint=[::1]:{port}"), Fine),
+        both(&udp("endpoint=[::1%lo]:{port}"), Fine),
+        // The brackets are a habit.
+        both(&udp("endpoint=::1:{port}"), Fine),
+        both(&udp("endpoint=[127.0.0.1]:{port}"), Fine),
+        both(&udp("endpoint=0.0.0.0:{port}"), Fine),
+        case(&udp("endpoint=127.0.0.1:0"), key("endpoint"), Fine),
+        case(&udp("endpoint=127.0.0.1:-0"), key("endpoint"), Fine),
+        both(&udp("endpoint=127.0.0.1:{hex-port}"), Fine),
+        both(&udp("endpoint=127.0.0.1: {port}"), Fine),
+        both(&udp("endpoint=127.0.0.1:{port}x"), misspelt("endpoint")),
+        // Addresses of 127.0.0.0/8, which the operating system knows without a name server.
+        both(&udp("endpoint=127.1:{port}"), Fine),
+        // Control addresses, and how they go with endpoints.
+        both(&udp("control=127.0.0.1:{port}|control-mode=dynamic"), Fine),
+        both(&udp("control=[::1]:{port}|control-mode=dynamic"), Fine),
+        both(&udp("control=127.0.0.1:{port}|control-mode=manual"), Fine),
+        both(&udp("control=127.0.0.1:{port}|control-mode=nonsense"), misspelt("control-mode")),
+        both(&udp("control=127.0.0.1:{port}|endpoint=127.0.0.1:{port}"), Fine),
+        case(&udp("control=127.0.0.1:0|control-mode=dynamic"), Fine, key("control")),
+        both(&udp("control-mode=manual"), Fine),
+        both(&with_endpoint("control-mode=manual"), Fine),
+        both(&with_endpoint("control-mode=dynamc"), misspelt("control-mode")),
+        both(&udp("control-mode=manual|endpoint=127.0.0.1:0"), Fine),
+        both("aeron:ipc?control-mode=dynamic", Fine),
+        both("aeron:ipc?endpoint=localhost:1|interface=nonsense", Fine),
+        both("aeron:ipc?endpoint=nonsense", misspelt("endpoint")),
+        both("aeron:ipc?so-sndbuf=1|mtu=8k", Fine),
+        // Multicast.
+        both(&udp("endpoint=224.20.30.39:{port}|interface=localhost"), Fine),
+        both(&udp("endpoint=224.20.30.39:{port}|interface=127.0.0.1/8"), Fine),
+        both(&udp("endpoint=224.20.30.39:{port}|interface=localhost|ttl=word"), misspelt("ttl")),
+        both(&udp("endpoint=224.20.30.41:{port}|interface=localhost|control=127.0.0.1:0"), Fine),
+        // Response channels.
+        both(
+            &udp(
+                "control=127.0.0.1:{port}|control-mode=response|response-correlation-id=prototype",
+            ),
+            Fine,
+        ),
+        both("aeron:ipc?response-correlation-id=prototype", Fine),
+        both("aeron:ipc?control-mode=response", Fine),
     ];
-    const PARAMETERS: &[Parameter] = &[
-        Parameter::Mtu,
-        Parameter::TermLength,
-        Parameter::MaxResend,
-        Parameter::Linger,
-        Parameter::UntetheredRestingTimeout,
-        Parameter::Sparse,
-        Parameter::SessionId,
-        Parameter::SocketTos,
-        Parameter::GroupTag,
-        Parameter::FlowControl,
-        Parameter::MediaReceiveTimestampOffset,
+    #[rustfmt::skip]
+    let endpoints = [
+        "localhost", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "127.0.0.1:-1",
+        ":40123", "[::1]", "[::1:40123", "::1]:40123", "40123",
     ];
-    let driver = launch();
-    let mut oracle = Oracle::new(connect(&driver));
-    let mut random = Random::new(20_251_121);
-    let mut accepted = 0;
-    for round in 0..PARAMETERS.len() * 200 {
-        let parameter = PARAMETERS[round % PARAMETERS.len()];
-        let mut value = String::new();
-        if parameter == Parameter::FlowControl {
-            value += PIECES[random.below(3)];
-        }
-        for _ in 0..=random.below(4) {
-            match random.below(3) {
-                0 => value += PIECES[random.below(PIECES.len())],
-                _ => value.push(char::from(ALPHABET[random.below(ALPHABET.len())])),
-            }
-        }
-        let mdc = format!(
-            "aeron:udp?control=127.0.0.1:{{port}}|control-mode=dynamic|{parameter}={value}"
-        );
-        for channel in [mdc, format!("aeron:ipc?{parameter}={value}")] {
-            let uri: ChannelUri = with_ports(&channel).parse().expect("the form is fine");
-            if uri.check_publication().is_ok() {
-                accepted += 1;
-                // The session id of a tag is for publications only.
-                let is_refused = uri.check_subscription().is_err();
-                let subscription = if is_refused { key(parameter.key()) } else { Fine };
-                oracle.consult(&case(&channel, Fine, subscription));
-            }
-        }
+    for endpoint in endpoints {
+        cases.push(both(&udp(&format!("endpoint={endpoint}")), key("endpoint")));
+        let control = format!("control={endpoint}|control-mode=dynamic");
+        cases.push(both(&udp(&control), key("control")));
     }
-    assert!(accepted >= 150, "the oracle was asked about {accepted} channels only");
-    oracle.conclude();
+    #[rustfmt::skip]
+    let interfaces = [
+        "127.0.0.1", "127.0.0.1/8", "localhost", "localhost/8", "127.0.0.1:0", "127.0.0.1:0/24",
+        "127.0.0.1:/24", "127.0.0.1/",
+    ];
+    for interface in interfaces {
+        cases.push(both(&with_endpoint(&format!("interface={interface}")), Fine));
+    }
+    if cfg!(target_os = "linux") {
+        cases.push(both(&with_endpoint("interface={lo}:0"), Fine));
+    }
+    cases.push(both(&udp("endpoint=[::1]:{port}|interface=[::1%lo]/64"), Fine));
+    consult(&cases);
 }

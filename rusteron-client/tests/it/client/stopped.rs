@@ -7,8 +7,8 @@ use std::ffi::c_void;
 use std::time::Duration;
 
 use rusteron_client::{
-    Aeron, CloseCause, Counter, CounterState, ExclusivePublication, Header, OfferError, PollError,
-    Subscription,
+    Aeron, AnyPublication, CloseCause, Counter, CounterState, ExclusivePublication, Header,
+    OfferError, PollError, Publisher, Subscription,
 };
 use rusteron_media_driver::MediaDriver;
 use rusteron_sys as sys;
@@ -146,26 +146,14 @@ fn polls_are_closed_and_move_nothing() {
     let before = other.image_at_index(0).expect("the image").position();
 
     let subscription = &mut all.subscription;
-    assert!(matches!(
+    let outcomes = [
         subscription.poll(|message, _| unexpected(message), 10),
-        Err(PollError::Closed(CloseCause::ClientTimeout))
-    ));
-    assert!(matches!(
         subscription.poll_fragments(|message, _| unexpected(message), 10),
-        Err(PollError::Closed(CloseCause::ClientTimeout))
-    ));
-    assert!(matches!(
         subscription.controlled_poll(|message, _| unexpected(message), 10),
-        Err(PollError::Closed(CloseCause::ClientTimeout))
-    ));
-    assert!(matches!(
         subscription.poll_batch(|messages| unexpected(messages.next().expect("one").0), 10),
-        Err(PollError::Closed(CloseCause::ClientTimeout))
-    ));
-    assert!(matches!(
         subscription.block_poll(|block, _, _| unexpected(block), 1 << 16),
-        Err(PollError::Closed(CloseCause::ClientTimeout))
-    ));
+    ];
+    assert_eq!(outcomes, [Err(PollError::Closed(CloseCause::ClientTimeout)); 5]);
     let mut image = subscription.image_at_index(0).expect("the image");
     assert_eq!(image.poll(|message, _| unexpected(message), 10), 0);
     assert_eq!(image.bounded_poll(|message, _| unexpected(message), i64::MAX, 10), 0);
@@ -302,9 +290,10 @@ fn publications_are_closed() {
     let aeron = connect_watchfully(&driver);
     let stopped = connect_stoppable(&driver);
     let mut subscription = aeron.add_subscription(SHORT_TERMS, 1001).expect("a subscription");
-    let mut exclusive =
-        stopped.add_exclusive_publication(SHORT_TERMS, 1001).expect("a publication");
+    let exclusive = stopped.add_exclusive_publication(SHORT_TERMS, 1001).expect("a publication");
     let shared = stopped.add_publication(SHORT_TERMS, 1001).expect("a publication");
+    let (mut exclusive, mut shared) =
+        (AnyPublication::from(exclusive), AnyPublication::from(shared));
     await_that("the connection", || {
         stopped.do_work().expect("work");
         exclusive.available_window().is_ok_and(|window| window > 0)
@@ -332,44 +321,18 @@ fn publications_are_closed() {
         counters.push(taken);
     }
 
-    assert!(matches!(exclusive.offer(b"two"), Err(OfferError::Closed(CloseCause::ClientTimeout))));
-    assert!(matches!(
-        exclusive.try_claim(8).map(drop),
-        Err(OfferError::Closed(CloseCause::ClientTimeout))
-    ));
-    assert!(matches!(
-        exclusive.offer(&[0; 4000]),
-        Err(OfferError::Closed(CloseCause::ClientTimeout))
-    ));
-    assert!(matches!(
-        exclusive.offer_batch(&[b"two"]).stopped_by,
-        Some(OfferError::Closed(CloseCause::ClientTimeout))
-    ));
-    assert!(matches!(
-        exclusive.position_limit(),
-        Err(OfferError::Closed(CloseCause::ClientTimeout))
-    ));
-    assert!(matches!(
-        exclusive.available_window(),
-        Err(OfferError::Closed(CloseCause::ClientTimeout))
-    ));
-    assert!(exclusive.is_closed());
-    assert!(matches!(shared.offer(b"two"), Err(OfferError::Closed(CloseCause::ClientTimeout))));
-    assert!(matches!(
-        shared.try_claim(8).map(drop),
-        Err(OfferError::Closed(CloseCause::ClientTimeout))
-    ));
-    assert!(matches!(shared.offer(&[0; 4000]), Err(OfferError::Closed(CloseCause::ClientTimeout))));
-    assert!(matches!(
-        shared.offer_batch(&[b"two"]).stopped_by,
-        Some(OfferError::Closed(CloseCause::ClientTimeout))
-    ));
-    assert!(matches!(shared.position_limit(), Err(OfferError::Closed(CloseCause::ClientTimeout))));
-    assert!(matches!(
-        shared.available_window(),
-        Err(OfferError::Closed(CloseCause::ClientTimeout))
-    ));
-    assert!(shared.is_closed());
+    for publisher in [&mut exclusive, &mut shared] {
+        let outcomes = [
+            publisher.offer(b"two"),
+            publisher.try_claim(8).map(|claim| claim.position()),
+            publisher.offer(&[0; 4000]),
+            publisher.offer_batch(&[b"two"]).stopped_by.map_or(Ok(0), Err),
+            publisher.position_limit(),
+            publisher.available_window().map(|window| window as i64),
+        ];
+        assert_eq!(outcomes, [Err(OfferError::Closed(CloseCause::ClientTimeout)); 6]);
+        assert!(publisher.is_closed());
+    }
 }
 
 #[test]

@@ -1,9 +1,131 @@
-//! Handlers that decide about the position, and handlers that panic.
+//! Polls: whole messages, however long, handlers that decide about the position, and handlers that panic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use rusteron_client::{Action, ExclusivePublication, Header, Image, Position, Subscription};
-use rusteron_test_support::{connect, connected_pair, launch, offer};
+use rusteron_client::{
+    Action, ExclusivePublication, FragmentAssembler, Header, Image, Position, Subscription,
+};
+use rusteron_test_support::{
+    Random, SHORT_TERMS, await_some, await_that, connect, connected_pair, launch, offer, receive,
+};
+
+fn payload_length(publication: &ExclusivePublication) -> usize {
+    publication.constants().max_payload_length
+}
+
+#[test]
+fn alternating_publishers_do_not_mix() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let mut subscription = aeron.add_subscription("aeron:ipc", 1001).expect("a subscription");
+    let mut publications: Vec<_> = (0..3)
+        .map(|_| aeron.add_exclusive_publication("aeron:ipc", 1001).expect("a publication"))
+        .collect();
+    await_that("all images", || subscription.image_count() == 3);
+    let payload = payload_length(&publications[0]);
+    let mut assembler = FragmentAssembler::new();
+    for is_assembler in [false, true] {
+        for (number, publication) in publications.iter_mut().enumerate() {
+            offer(publication, &vec![number as u8; 3 * payload]);
+        }
+        let mut heard = Vec::new();
+        await_that("all messages", || {
+            let handler = |message: &[u8], _: &Header<'_>| {
+                assert!(message.iter().all(|&byte| byte == message[0]));
+                assert_eq!(message.len(), 3 * payload);
+                heard.push(message[0]);
+            };
+            // One fragment of one publisher at a time, in the subscription's way and with an assembler.
+            match is_assembler {
+                false => subscription.poll(handler, 1),
+                true => subscription.poll_fragments(assembler.handler(handler), 1),
+            }
+            .expect("open");
+            heard.len() == 3
+        });
+        heard.sort_unstable();
+        assert_eq!(heard, [0, 1, 2]);
+    }
+}
+
+#[test]
+fn survives_other_publishers_leaving() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
+    let message = Random::new(6).bytes(2 * payload_length(&publication));
+    offer(&mut publication, &message);
+    assert_eq!(subscription.poll(|_, _| panic!("half a message"), 1), Ok(1));
+    let other = aeron.add_exclusive_publication("aeron:ipc", 1001).expect("a publication");
+    await_that("its image", || subscription.images().len() == 2);
+    drop(other);
+    await_that("it goes", || subscription.images().len() == 1);
+    assert!(receive(&mut subscription, 1) == [message]);
+}
+
+#[test]
+fn headless_message_is_dropped() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
+    let payload = payload_length(&publication);
+    offer(&mut publication, &vec![1; 3 * payload]);
+    offer(&mut publication, &vec![2; 3 * payload]);
+    offer(&mut publication, b"whole");
+    // The first has no beginning, the second no middle.
+    assert_eq!(subscription.poll_fragments(|_, _| {}, 1), Ok(1));
+    assert_eq!(subscription.poll(|_, _| panic!("not whole"), 3), Ok(3));
+    assert_eq!(subscription.poll_fragments(|_, _| {}, 1), Ok(1));
+    assert_eq!(receive(&mut subscription, 1), [b"whole"]);
+}
+
+#[test]
+fn late_subscriber_starts_at_next_message() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, mut first) = connected_pair(&aeron, SHORT_TERMS);
+    let payload = payload_length(&publication);
+    offer(&mut publication, &vec![1; 3 * payload]);
+    assert_eq!(first.poll(|_, _| panic!("half a message"), 1), Ok(1));
+    // A tethered subscriber that has read no more than the beginning makes the other join there, as
+    // soon as the driver has noticed.
+    let mut second = await_some("an available window", || {
+        let mut second = aeron.add_subscription("aeron:ipc", 1001).expect("a subscription");
+        await_that("the image", || second.is_connected());
+        let join_position = second.image_at_index(0).expect("an image").join_position();
+        (join_position > 0).then_some(second)
+    });
+    offer(&mut publication, b"next");
+    assert_eq!(receive(&mut second, 1), [b"next"]);
+    assert_eq!(receive(&mut first, 2)[1], b"next");
+}
+
+#[test]
+fn assembler_forgets_a_session() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
+    let payload = payload_length(&publication);
+    let session_id = publication.session_id();
+    let mut assembler = FragmentAssembler::new();
+    offer(&mut publication, b"short");
+    let mut lengths = Vec::new();
+    let mut poll = |assembler: &mut FragmentAssembler, limit| {
+        let handler = assembler.handler(|message, _| lengths.push(message.len()));
+        assert_eq!(subscription.poll_fragments(handler, limit), Ok(limit));
+    };
+    poll(&mut assembler, 1);
+    assert!(!assembler.remove_session(session_id), "short messages need none");
+    offer(&mut publication, &vec![1; 2 * payload]);
+    offer(&mut publication, &vec![2; 3 * payload]);
+    poll(&mut assembler, 1);
+    assert!(assembler.remove_session(session_id));
+    poll(&mut assembler, 1);
+    assert!(!assembler.remove_session(session_id), "an end alone needs none");
+    poll(&mut assembler, 3);
+    assert!(assembler.remove_session(session_id));
+    assert_eq!(lengths, [5, 3 * payload]);
+}
 
 /// Where a subscription with a single image has got to.
 fn position(subscription: &mut Subscription) -> Position {
@@ -81,7 +203,7 @@ fn action_concerns_one_image() {
     let aeron = connect(&driver);
     let (mut first, mut subscription) = connected_pair(&aeron, "aeron:ipc");
     let mut second = aeron.add_exclusive_publication("aeron:ipc", 1001).expect("a publication");
-    rusteron_test_support::await_that("both images", || subscription.images().len() == 2);
+    await_that("both images", || subscription.images().len() == 2);
     offer_numbers(&mut first, 2);
     offer_numbers(&mut second, 2);
     let mut calls = 0;
