@@ -347,34 +347,6 @@ fn settings_and_client_id() {
 }
 
 #[test]
-fn registrations_await_without_a_runtime() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let (mut publication, mut subscription) = block_on(async {
-        let subscription = aeron.async_add_subscription("aeron:ipc", 3)?.await?;
-        let publication = aeron.async_add_exclusive_publication("aeron:ipc", 3)?.await?;
-        Ok::<_, Error>((publication, subscription))
-    })
-    .expect("both");
-    await_that("the connection", || publication.is_connected());
-    offer(&mut publication, b"awaited");
-    assert_eq!(receive(&mut subscription, 1), [b"awaited"]);
-
-    let refused = block_on(async { aeron.async_add_publication("aeron:nonsense", 3)?.await });
-    assert_eq!(refused.expect_err("nonsense").kind(), ErrorKind::InvalidChannel);
-}
-
-#[test]
-fn correlation_ids_are_unique() {
-    let driver = launch();
-    let clients = [connect(&driver), connect(&driver)];
-    let mut ids: Vec<i64> = (0..100).map(|n| clients[n % 2].next_correlation_id()).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    assert_eq!(ids.len(), 100);
-}
-
-#[test]
 fn given_once_and_free() {
     let driver = launch();
     let aeron = connect(&driver);

@@ -121,24 +121,6 @@ fn poll_accepts_what_the_handler_accepts() {
 }
 
 #[test]
-fn long_message_repeats_until_accepted() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let (mut publication, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
-    let long = vec![7; 3_000];
-    let messages = [vec![1], long.clone(), vec![2]];
-    assert_eq!(publication.offer_batch(&messages).accepted, 3);
-    await_that("an image", || subscription.image_count() == 1);
-
-    assert_eq!(poll_batch(&mut subscription, 10, 10), (1, vec![vec![1]]));
-    // Three fragments. The last fragment is refused twice.
-    assert_eq!(poll_batch(&mut subscription, 10, 0), (2, vec![]));
-    assert_eq!(poll_batch(&mut subscription, 10, 0), (0, vec![]));
-    assert_eq!(poll_batch(&mut subscription, 10, 10), (1, vec![long]));
-    assert_eq!(poll_batch(&mut subscription, 10, 10), (1, vec![vec![2]]));
-}
-
-#[test]
 fn rejected_long_message_survives_a_panic() {
     let driver = launch();
     let aeron = connect(&driver);

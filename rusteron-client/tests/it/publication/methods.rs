@@ -1,16 +1,19 @@
-//! Publications of either kind beyond `offer`: limits, states, closing.
+//! Publications of either kind beyond `offer`: limits, states, claims, closing, and threads that publish.
 
-use std::io::IoSlice;
+use std::io::{IoSlice, Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
+use std::thread;
 
 use rusteron_client::{
-    Aeron, AnyPublication, ChannelStatus, ErrorKind, OfferError, Publisher, Subscription,
+    Aeron, AnyPublication, ChannelStatus, ErrorKind, Header, OfferError, Publication, Publisher,
+    Subscription,
 };
 use rusteron_test_support::{
     DEADLINE, Random, SHORT_TERMS, await_some, await_that, connect, connect_watchfully,
-    connected_pair, launch, offer, receive, receive_fragments, shared_pair,
+    connected_pair, launch, log_file, offer, receive, receive_fragments, retry, shared_pair,
+    unblock,
 };
 
 /// A publication of each kind, connected to a subscription of its own.
@@ -238,4 +241,191 @@ fn every_publisher_sends() {
     for (mut publication, mut subscription) in each_kind(&aeron, SHORT_TERMS) {
         exchange(&mut publication, &mut subscription);
     }
+}
+
+#[test]
+fn commit_publishes() {
+    let driver = launch();
+    for (mut publication, mut subscription) in each_kind(&connect(&driver), SHORT_TERMS) {
+        assert!(publication.try_claim(0).expect("an available window").is_empty());
+        let mut claim = publication.try_claim(9).expect("an available window");
+        assert_eq!(claim.len(), 9);
+        assert_eq!((claim.flags(), claim.reserved_value()), (0xC0, 0));
+        claim.copy_from_slice(b"zero copy");
+        claim.set_flags(0xC1);
+        claim.set_reserved_value(-7);
+        assert_eq!((claim.flags(), claim.reserved_value()), (0xC1, -7));
+        let position = claim.position();
+        assert_eq!(claim.commit(), Ok(position));
+        assert_eq!(publication.position(), Ok(position));
+        let expected = [(b"zero copy".to_vec(), 0xC1, -7)];
+        assert_eq!(receive_fragments(&mut subscription, 1), expected);
+    }
+}
+
+#[test]
+fn unblocked_claim_stays_unpublished() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (shared, mut subscription) = shared_pair(&aeron, SHORT_TERMS);
+    let mut log = log_file(&driver, shared.original_registration_id());
+
+    let mut late = shared.try_claim(10).expect("an available window");
+    unblock(&log, 0, 42);
+    late.copy_from_slice(b"still mine");
+    assert_eq!(late.commit(), Err(OfferError::Unblocked));
+    assert!(OfferError::Unblocked.is_retryable());
+    // A consumed range is cleaned. A dropped claim may not write there either.
+    let dropped = shared.try_claim(10).expect("an available window");
+    unblock(&log, 64, 0);
+    drop(dropped);
+    let mut length = [1; 4];
+    log.seek(SeekFrom::Start(64)).and_then(|_| log.read_exact(&mut length)).expect("a length");
+    assert_eq!(i32::from_ne_bytes(length), 0);
+    unblock(&log, 64, 42);
+
+    retry(|| shared.offer(b"next")).expect("open");
+    assert_eq!(receive(&mut subscription, 1), [b"next"]);
+}
+
+#[test]
+fn outlives_driver_and_closed_client() {
+    let driver = launch();
+    let aeron = connect_watchfully(&driver);
+    let (mut exclusive, _subscription) = connected_pair(&aeron, "aeron:ipc");
+    let mut other = aeron.add_exclusive_publication("aeron:ipc", 1001).expect("a publication");
+    let shared = aeron.add_publication("aeron:ipc", 1001).expect("a publication");
+    await_that("an available window", || {
+        other.available_window().is_ok_and(|window| window > 0)
+            && shared.available_window().is_ok_and(|window| window > 0)
+    });
+    let mut committed = exclusive.try_claim(1_000).expect("an available window");
+    let aborted = shared.try_claim(1_000).expect("an available window");
+    let dropped = other.try_claim(1_000).expect("an available window");
+
+    drop(driver);
+    await_that("the client is closed", || aeron.is_closed());
+    drop(aeron);
+    committed.fill(0xAB);
+    committed.set_reserved_value(9);
+    assert!(committed.iter().all(|&byte| byte == 0xAB));
+    let _ = committed.commit();
+    aborted.abort();
+    drop(dropped);
+    // The client says that it is closed before each of its resources does.
+    await_that("the publications are closed", || shared.is_closed() && exclusive.is_closed());
+    assert!(matches!(exclusive.try_claim(1).expect_err("closed"), OfferError::Closed(_)));
+    assert!(matches!(shared.try_claim(1).expect_err("closed"), OfferError::Closed(_)));
+}
+
+const PUBLISHERS: usize = 4;
+const MESSAGES: usize = 10_000;
+
+/// Thread, number, and a length and filling that follow from them.
+fn message(publisher: usize, number: usize) -> Vec<u8> {
+    let mut message = [publisher as u32, number as u32].map(u32::to_le_bytes).concat();
+    let length = match number % 97 {
+        0 => 3_000,
+        other => 8 + (publisher * 31 + number * 7) % (other + 60),
+    };
+    message.resize(length, number as u8);
+    message
+}
+
+fn retried(error: OfferError) -> bool {
+    assert!(error.is_retryable(), "{error}");
+    thread::yield_now();
+    false
+}
+
+fn publish(publication: &Publication, publisher: usize, is_over: &AtomicBool) {
+    let mut random = Random::new(publisher as u64);
+    let mut number = 0;
+    while number < MESSAGES && !is_over.load(Ordering::Relaxed) {
+        let count = if random.below(4) == 0 { random.below(40) + 1 } else { 1 };
+        let messages: Vec<_> =
+            (number..(number + count).min(MESSAGES)).map(|n| message(publisher, n)).collect();
+        if count > 1 {
+            let batch = publication.offer_batch(&messages);
+            batch.stopped_by.map(retried);
+            number += batch.accepted;
+            continue;
+        }
+        let message = &messages[0];
+        let outcome = match random.below(4) {
+            0 => {
+                let (head, tail) = message.split_at(message.len() / 2);
+                publication.offer_parts(&[IoSlice::new(head), IoSlice::new(tail)])
+            }
+            1 if message.len() <= publication.max_payload_length() => {
+                publication.try_claim(message.len()).and_then(|mut claim| {
+                    claim.copy_from_slice(message);
+                    claim.commit()
+                })
+            }
+            2 => {
+                if let Ok(claim) = publication.try_claim(random.below(200)) {
+                    claim.abort();
+                }
+                publication.offer_with_reserved_value(message, |payload| payload.len() as i64)
+            }
+            _ => publication.offer(message),
+        };
+        number += usize::from(outcome.map_or_else(retried, |_| true));
+    }
+}
+
+#[test]
+fn each_message_arrives_once_in_order() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (publication, mut subscription) = shared_pair(&aeron, SHORT_TERMS);
+
+    let is_over = AtomicBool::new(false);
+    let mut next = [0; PUBLISHERS];
+    thread::scope(|scope| {
+        // Publishers end with this thread, also if it panics.
+        struct Over<'a>(&'a AtomicBool);
+        impl Drop for Over<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+        let _over = Over(&is_over);
+        for publisher in 0..PUBLISHERS {
+            let (publication, is_over) = (&publication, &is_over);
+            scope.spawn(move || publish(publication, publisher, is_over));
+        }
+        await_that("all messages", || {
+            let handler = |received: &[u8], _: &Header<'_>| {
+                let publisher = u32::from_le_bytes(received[..4].try_into().expect("4")) as usize;
+                assert!(
+                    received == message(publisher, next[publisher]),
+                    "message {} of publisher {publisher}",
+                    next[publisher]
+                );
+                next[publisher] += 1;
+            };
+            subscription.poll(handler, 10).expect("open");
+            next == [MESSAGES; PUBLISHERS]
+        });
+    });
+    let terms = publication.position().expect("open") / 65_536;
+    assert!(terms > 20, "only {terms} terms came to an end");
+}
+
+/// Four times round the log: the publisher later overwrites the bytes that the subscriber reads. ThreadSanitizer sees
+/// whether the read has ended before the write begins.
+#[test]
+fn exclusive_publisher_overwrites_what_was_read() {
+    const COUNT: usize = 4 * 3 * 65536 / 256;
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
+    thread::scope(|scope| {
+        scope.spawn(|| (0..COUNT).for_each(|n| _ = offer(&mut publication, &[n as u8; 200])));
+        for message in receive(&mut subscription, COUNT) {
+            assert!(message.len() == 200 && message.iter().all(|&byte| byte == message[0]));
+        }
+    });
 }

@@ -47,30 +47,6 @@ fn lookup_and_source() {
 }
 
 #[test]
-fn polled_without_the_others() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let (mut first, mut subscription) = connected_pair(&aeron, "aeron:ipc");
-    let mut second = aeron.add_exclusive_publication("aeron:ipc", 1001).expect("a publication");
-    await_that("both images", || subscription.image_count() == 2);
-    offer(&mut first, b"first");
-    offer(&mut second, b"second");
-
-    let mut image = subscription.image_by_session_id(second.session_id()).expect("an image");
-    let id = image.correlation_id();
-    let mut received = Vec::new();
-    let handler = |message: &[u8], header: &rusteron_client::Header<'_>| {
-        assert_eq!(header.image_correlation_id(), id);
-        received.push(message.to_vec());
-    };
-    assert_eq!(image.poll(handler, 10), 1);
-    assert_eq!(received, [b"second"]);
-    assert_eq!(image.poll(|_, _| panic!("there is no more"), 10), 0);
-    assert_eq!(image.position(), 64);
-    assert_eq!(receive(&mut subscription, 1), [b"first"]);
-}
-
-#[test]
 fn peek_does_not_move() {
     let driver = launch();
     let aeron = connect(&driver);
