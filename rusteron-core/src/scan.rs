@@ -2,7 +2,7 @@
 //!
 //! Integers follow C's `strtoll`. Sizes and durations are read more strictly than in C, which ignores text behind the
 //! unit: `64kb` is 64 KiB for C, and refused by Aeron's Java code and here. The table in
-//! `rusteron-client/tests/it/channel/uri/parameter.rs` compares both with the driver.
+//! `tests/it/channel/cases.rs` compares both with the driver.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
-//! The crate's types and functions: traits of each type for threads, and for callers that catch a panic; and every function
-//! that `aeronc.h` declares is used, replaced in Rust, or omitted for a reason.
+//! The crate's types and functions: traits of each type for threads, and for callers that catch a
+//! panic; and every function that `aeronc.h` declares is used, replaced in Rust, or omitted for a
+//! reason.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
@@ -83,7 +84,8 @@ fn functions_of_the_header_are_covered() {
 
 #[test]
 fn each_type_has_its_thread_traits() {
-    /// The answers for a type to which the implementation beside, which has precedence, does not apply.
+    /// The answers for a type to which the implementation beside, which has precedence, does not
+    /// apply.
     trait No {
         const SEND: bool = false;
         const SYNC: bool = false;
@@ -135,8 +137,9 @@ fn each_type_has_its_thread_traits() {
         )*};
     }
     use rusteron_client::*;
-    // A type that is missing here consists of numbers and texts, so it is `Send`, `Sync` and safe to unwind
-    // past. Handles lead to the handlers of their client, and these can do anything when they panic.
+    // A type that is missing here consists of numbers and texts, so it is `Send`, `Sync` and safe
+    // to unwind past. Handles lead to the handlers of their client, and these can do anything when
+    // they panic.
     traits_of! {
         // Handles that keep their client open.
         Aeron: "Send Sync Clone",

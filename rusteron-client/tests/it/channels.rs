@@ -1,6 +1,6 @@
-//! Channels of several receivers or sources, and with ports to resolve: destinations of publications and of subscriptions,
-//! spies, response channels. Of destinations, the client accepts what the media driver accepts, except for those that the
-//! driver would not survive.
+//! Channels of several receivers or sources, and with ports to resolve: destinations of
+//! publications and of subscriptions, spies, response channels. Of destinations, the client accepts
+//! what the media driver accepts, except for those that the driver would not survive.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
-//! What no driver, publisher or stream writes, but each process in the driver's directory can: records and messages to
-//! clients, images, and frames with lengths beyond their term; a datagram can claim an image as well. They are refused before
-//! anything is read through them.
+//! What no driver, publisher or stream writes, but each process in the driver's directory can:
+//! records and messages to clients, images, and frames with lengths beyond their term; a datagram
+//! can claim an image as well. They are refused before anything is read through them.
 
 use std::ffi::c_void;
 use std::net::UdpSocket;
@@ -78,7 +78,8 @@ fn record_of_any_length_closes_client() {
     forging.join().expect("closed clients");
 }
 
-/// Numbers of four bytes, one behind the other. A number of eight bytes is its low and its high half.
+/// Numbers of four bytes, one behind the other. A number of eight bytes is its low and its high
+/// half.
 fn numbers(numbers: &[i32]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_ne_bytes()).collect()
 }
@@ -365,7 +366,8 @@ unsafe extern "C" fn control(
 fn poll_c(subscription: *mut sys::aeron_subscription_t) -> Vec<usize> {
     let mut lengths = Vec::<usize>::new();
     let clientd = (&raw mut lengths).cast();
-    // SAFETY: the subscription is live, and used by this thread only. The handlers take the lengths.
+    // SAFETY: the subscription is live, and used by this thread only. The handlers take the
+    // lengths.
     unsafe {
         sys::aeron_subscription_controlled_poll(subscription, Some(control), clientd, 10);
         sys::aeron_subscription_poll(subscription, Some(receive), clientd, 10);

@@ -1,5 +1,5 @@
-//! Handlers of clients, counters and images: called when they should be, on the right thread, and freed exactly once,
-//! whatever comes first.
+//! Handlers of clients, counters and images: called when they should be, on the right thread, and
+//! freed exactly once, whatever comes first.
 
 use std::panic::panic_any;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -118,26 +118,6 @@ fn close_handlers_do_not_keep_it_open() {
     assert_eq!(calls.load(Ordering::Acquire), 110);
     assert_eq!(Arc::strong_count(&calls), 1, "freed with the client");
     drop((kept, another));
-}
-
-#[test]
-fn removal_releases_the_owned_client() {
-    let driver = launch();
-    let aeron = Aeron::connect(context(driver.aeron_dir())).expect("a client");
-    let closed = Arc::new(AtomicUsize::new(0));
-    let flag = Arc::clone(&closed);
-    let of_close = aeron.add_close_handler(move || {
-        flag.fetch_add(1, Ordering::AcqRel);
-    });
-    let own = aeron.clone();
-    let cycle = aeron.add_available_counter_handler(move |_, _, _| {
-        let _ = own.client_id();
-    });
-    drop(aeron);
-    assert_eq!(closed.load(Ordering::Acquire), 0, "the handler keeps it open");
-    drop(cycle);
-    assert_eq!(closed.load(Ordering::Acquire), 1);
-    drop(of_close);
 }
 
 const TYPE: i32 = 1001;
@@ -524,22 +504,6 @@ fn freed_after_the_driver_died() {
     assert_eq!(builder.add().expect_err("no driver").kind(), ErrorKind::ClientClosed);
     assert_eq!(registering.alive(), 0);
     drop(publication);
-}
-
-#[test]
-fn may_own_the_client_until_close() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let watched = Watched::new();
-    let (alive, handle) = (Alive::new(&watched.alive), aeron.clone());
-    let builder = aeron.subscription_builder("aeron:ipc", 1001).on_available_image(move |_| {
-        let _ = (&alive, handle.client_id());
-    });
-    let subscription = builder.add().expect("a subscription");
-    drop(aeron);
-    // The last handle of the client goes with the handler, on the client's own thread.
-    drop(subscription);
-    watched.await_freed();
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Integration tests of the client. Folders mirror `src/`; other modules are subjects of several layers.
+//! Integration tests of the client. Folders mirror `src/`; other modules are subjects of several
+//! layers.
 
 mod api;
 mod channels;

@@ -1,5 +1,5 @@
-//! Random sequences of everything a publisher can do, read in random ways, against a model that knows
-//! each position and each byte that a subscriber must see.
+//! Random sequences of everything a publisher can do, read in random ways, against a model that
+//! knows each position and each byte that a subscriber must see.
 
 use std::io::IoSlice;
 

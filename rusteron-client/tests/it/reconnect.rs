@@ -209,7 +209,8 @@ fn panic_of_open_reaches_caller() {
     assert_eq!(payload.downcast_ref(), Some(&"of open"));
 }
 
-/// Settings of clients that wait for a driver for an hour, with a reference that lives as long as an attempt.
+/// Settings of clients that wait for a driver for an hour, with a reference that lives as long as
+/// an attempt.
 fn patient(dir: PathBuf, witness: &Arc<()>) -> Reconnect<Pair> {
     let witness = Arc::clone(witness);
     let new_context = move || {

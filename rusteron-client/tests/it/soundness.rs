@@ -1,5 +1,6 @@
-//! A hostile user: safe calls in the worst order, on the worst thread, with the worst numbers, handles that outlive their
-//! resource, and panics wherever the library calls the user's code or drops its values.
+//! A hostile user: safe calls in the worst order, on the worst thread, with the worst numbers,
+//! handles that outlive their resource, and panics wherever the library calls the user's code or
+//! drops its values.
 //!
 //! `docs/design/soundness.md` lists the classes of fault.
 
@@ -73,7 +74,8 @@ fn poll_handler_invokes_the_conductor() {
     let mut publication = Some(publication);
     await_that("the message", || {
         let handler = |message: &[u8], _: &Header<'_>| {
-            // The image that is being polled goes, and its log buffer with it, as far as C can tell.
+            // The image that is being polled goes, and its log buffer with it, as far as C can
+            // tell.
             publication.take().expect("once").revoke();
             let observer = aeron.add_subscription("aeron:ipc", 1001).expect("another");
             await_that("the end of the image", || {

@@ -423,7 +423,8 @@ fn invokers_panic_reaches_caller_after_close() {
 
 type Boxed = Box<dyn Agent + Send>;
 
-/// Runs a test with composites of the same members: a tuple, and a list. `of` makes the member with a name and number.
+/// Runs a test with composites of the same members: a tuple, and a list. `of` makes the member with
+/// a name and number.
 fn each_composite(
     of: impl Fn(&'static str, usize, &Calls) -> Mock,
     test: impl Fn(&mut dyn Agent, &Calls),

@@ -1,5 +1,5 @@
-//! Missing, broken and strange media drivers, and the mistakes of people who are new to Aeron: each error names the value at
-//! fault, and what helps.
+//! Missing, broken and strange media drivers, and the mistakes of people who are new to Aeron: each
+//! error names the value at fault, and what helps.
 
 use std::error::Error as StdError;
 use std::fs;
@@ -129,7 +129,8 @@ fn unfinished_start_is_driver_timeout() {
     assert!(error.to_string().contains("not complete after 200 ms"), "{error}");
 }
 
-/// Connects to a directory in which a file appears during the wait. The file stays shorter than its lengths say.
+/// Connects to a directory in which a file appears during the wait. The file stays shorter than its
+/// lengths say.
 fn connect_while_a_short_file_appears(dir: &Path) -> Error {
     let home = tempfile::tempdir_in(dir.parent().expect("a parent")).expect("a directory");
     let mebibyte = 1 << 20;

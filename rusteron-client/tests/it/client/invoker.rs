@@ -125,7 +125,8 @@ fn close_at_once_or_after_the_callback() {
     aeron.do_work().expect("work");
 }
 
-/// Has a callback of a client, on its conductor's thread, drop something, and calls `meanwhile` until it has.
+/// Has a callback of a client, on its conductor's thread, drop something, and calls `meanwhile`
+/// until it has.
 fn drop_in_callback(of: &Aeron, what: impl Send + 'static, mut meanwhile: impl FnMut()) {
     const CHANNEL: &str = "aeron:ipc?term-length=64k";
     let (sender, dropped) = mpsc::channel();
@@ -147,8 +148,8 @@ fn drop_in_callback(of: &Aeron, what: impl Send + 'static, mut meanwhile: impl F
     }
 }
 
-/// A subscription of a client with a handler that keeps this client open. The weak reference tells when the
-/// handler is freed.
+/// A subscription of a client with a handler that keeps this client open. The weak reference tells
+/// when the handler is freed.
 fn subscription_that_keeps(aeron: &Aeron) -> (Subscription, Weak<()>) {
     let alive = Arc::new(());
     let watched = Arc::downgrade(&alive);

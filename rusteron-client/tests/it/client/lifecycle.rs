@@ -1,5 +1,5 @@
-//! Clients and their resources: connecting, adding, asking for session ids, cancelling and dropping, in every order and on
-//! every thread.
+//! Clients and their resources: connecting, adding, asking for session ids, cancelling and
+//! dropping, in every order and on every thread.
 
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -459,7 +459,8 @@ fn only_the_client_of_this_driver_is_closed() {
     let mut other_process = identity;
     other_process.driver_pid += 1;
     assert!(!client.close_ended(&other_start) && !client.close_ended(&other_process));
-    // The driver answers in the order of the commands, and marks a closed client by a heartbeat of zero.
+    // The driver answers in the order of the commands, and marks a closed client by a heartbeat of
+    // zero.
     let _after = aeron.add_counter(1001, b"", "another").expect("a counter");
     let counters = aeron.counters_reader();
     let heartbeat =

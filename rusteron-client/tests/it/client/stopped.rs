@@ -1,5 +1,5 @@
-//! Clients that were stopped until the driver gave their counters to other clients. They continue before
-//! their conductor notices. They report `Closed`, and write to no counter of another client.
+//! Clients that were stopped until the driver gave their counters to other clients. They continue
+//! before their conductor notices. They report `Closed`, and write to no counter of another client.
 //!
 //! A client without a conductor thread that does no work is in the same state.
 
@@ -55,7 +55,8 @@ fn take_over<T>(counter_id: i32, mut add: impl FnMut() -> (T, i32)) -> T {
     })
 }
 
-/// Adds a subscription whose image's position has the counter, whatever other counters a subscription takes.
+/// Adds a subscription whose image's position has the counter, whatever other counters a
+/// subscription takes.
 fn take_over_position(
     driver: &MediaDriver,
     aeron: &Aeron,
@@ -65,8 +66,8 @@ fn take_over_position(
 ) -> Subscription {
     let mut held = Vec::new();
     for before in 0..8 {
-        // The driver reuses ids in the order in which they were freed. Once counters have all free ids, it takes
-        // those of `before` counters first, and then the one.
+        // The driver reuses ids in the order in which they were freed. Once counters have all free
+        // ids, it takes those of `before` counters first, and then the one.
         let mut counters: Vec<_> = (0..64)
             .map(|_| aeron.add_counter(1001, b"", "of a freed id").expect("a counter"))
             .collect();
@@ -99,8 +100,8 @@ fn position_id(subscription: &mut Subscription) -> i32 {
     })
 }
 
-/// A client that stops as soon as nothing calls `do_work`, with a subscription that has an image, and the id of
-/// that image's position.
+/// A client that stops as soon as nothing calls `do_work`, with a subscription that has an image,
+/// and the id of that image's position.
 fn stoppable_subscriber(driver: &MediaDriver) -> (Aeron, Subscription, i32) {
     let stopped = connect_stoppable(driver);
     let mut subscription = stopped.add_subscription(SHORT_TERMS, 1001).expect("a subscription");
@@ -120,7 +121,8 @@ struct Stopped {
     publication: ExclusivePublication,
 }
 
-/// A subscription of a stopped client that has messages left to read, and a position that is another's.
+/// A subscription of a stopped client that has messages left to read, and a position that is
+/// another's.
 fn stopped_subscriber() -> (Stopped, Subscription) {
     let driver = launch();
     let aeron = connect_watchfully(&driver);
@@ -316,7 +318,8 @@ fn publications_are_closed() {
             let id = counter.counter_id();
             (counter, id)
         });
-        // A limit that would let publishers go on for ever, and overflow the values that they compute with it.
+        // A limit that would let publishers go on for ever, and overflow the values that they
+        // compute with it.
         taken.set(i64::MAX);
         counters.push(taken);
     }

@@ -126,8 +126,8 @@ impl Operation {
         }
     }
 
-    /// Returns the end of the bytes that the operation has written itself, given the positions before and
-    /// after it. Padding writes only its header: old bytes remain behind that.
+    /// Returns the end of the bytes that the operation has written itself, given the positions
+    /// before and after it. Padding writes only its header: old bytes remain behind that.
     pub(crate) fn written(&self, before: i64, after: i64) -> i64 {
         match self {
             Self::Padding(_) if after > before => before + HEADER_LENGTH,
@@ -265,8 +265,8 @@ subject! {
     unreachable!("padding of {length} bytes")
 }
 
-/// A stream of one contender, Rust or C, on a driver of its own. Fields are dropped in order: clients before the
-/// driver.
+/// A stream of one contender, Rust or C, on a driver of its own. Fields are dropped in order:
+/// clients before the driver.
 pub(crate) struct Contender<P> {
     pub(crate) publication: P,
     pub(crate) subscription: Subscription,
@@ -274,7 +274,8 @@ pub(crate) struct Contender<P> {
     driver: Arc<MediaDriver>,
 }
 
-/// The arguments of a handler's call: payload, position, flags, term offset, term id, reserved value.
+/// The arguments of a handler's call: payload, position, flags, term offset, term id, reserved
+/// value.
 pub(crate) type Fragment = (Vec<u8>, i64, u8, i32, i32, i64);
 
 impl<P: Subject> Contender<P> {
@@ -346,8 +347,8 @@ impl<P: Subject> Contender<P> {
         })
     }
 
-    /// The frames between two positions. No later position may lie in the same buffer. Of padding, only the
-    /// header is returned: old bytes lie behind it.
+    /// The frames between two positions. No later position may lie in the same buffer. Of padding,
+    /// only the header is returned: old bytes lie behind it.
     pub(crate) fn frames(&self, mut from: i64, to: i64) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
         while from < to {
@@ -388,8 +389,8 @@ impl<P: Subject> Contender<P> {
         usize::try_from(count).expect("no error")
     }
 
-    /// Receives the offered messages that are not received yet. How much a poll receives depends on the way
-    /// there.
+    /// Receives the offered messages that are not received yet. How much a poll receives depends on
+    /// the way there.
     pub(crate) fn receive_all(
         &mut self,
         poll: fn(&mut Self, usize, &mut Vec<Fragment>) -> usize,

@@ -1,5 +1,5 @@
-//! Every poll for fragments and blocks in Rust next to Aeron's C function for it. On two drivers with the same messages,
-//! both have to give the same fragments and to end at the same positions.
+//! Every poll for fragments and blocks in Rust next to Aeron's C function for it. On two drivers
+//! with the same messages, both have to give the same fragments and to end at the same positions.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -19,7 +19,8 @@ fn channel(session_id: i32) -> String {
     )
 }
 
-/// The streams of one contender, Rust or C, on a driver of their own. Fields are dropped in order: clients before the driver.
+/// The streams of one contender, Rust or C, on a driver of their own. Fields are dropped in order:
+/// clients before the driver.
 struct Contender {
     publications: Vec<ExclusivePublication>,
     subscription: Subscription,
@@ -185,8 +186,8 @@ struct Call {
     block_length_limit: usize,
 }
 
-/// Offers the same random messages to both contenders, calls both forms of a random poll, and compares,
-/// until a good number of terms has gone by.
+/// Offers the same random messages to both contenders, calls both forms of a random poll, and
+/// compares, until a good number of terms has gone by.
 fn compare(
     publishers: i32,
     kinds: usize,
@@ -305,8 +306,8 @@ fn poll_in_c(contender: &mut Contender, call: Call, handler: &mut Handler) -> i6
     let (subscription, image) = (contender.subscription.as_ptr(), contender.image());
     let (clientd, block) = (handler.clientd(), Some(receive_block as _));
     let (receive, control) = (Some(receive as _), Some(control as _));
-    // SAFETY: subscription and image are live and used by this thread only; `clientd` is what the handlers expect
-    // and outlives the call.
+    // SAFETY: subscription and image are live and used by this thread only; `clientd` is what the
+    // handlers expect and outlives the call.
     unsafe {
         match kind {
             0 => aeron_subscription_poll(subscription, receive, clientd, limit).into(),

@@ -1,6 +1,6 @@
-//! The message path in Rust against Aeron's C functions: the same operations on two drivers have the same results, and leave
-//! the same bytes in the log buffers. On the same publication, in a state in which nothing is written, both give the same
-//! result for messages of every length.
+//! The message path in Rust against Aeron's C functions: the same operations on two drivers have
+//! the same results, and leave the same bytes in the log buffers. On the same publication, in a
+//! state in which nothing is written, both give the same result for messages of every length.
 
 use std::ffi::c_void;
 use std::io::IoSlice;
@@ -17,8 +17,8 @@ use rusteron_test_support::{
     launch_with_long_timeouts, offer, shared_pair,
 };
 
-/// Performs random operations with both contenders of a stream. Compares results, positions, logs, and received
-/// messages.
+/// Performs random operations with both contenders of a stream. Compares results, positions, logs,
+/// and received messages.
 fn random_operations<P: Subject>(stream: Stream, rounds: usize, seed: u64) -> Compared {
     let (mut rust, mut c) = (Contender::<P>::new(stream), Contender::<P>::new(stream));
     let max_payload = rust.publication.max_payload_length();
@@ -198,8 +198,8 @@ fn lengths(max_payload: usize, max_message: usize) -> Vec<usize> {
     [0, 1, 31, 32, 33].into_iter().chain(around(max_payload)).chain(around(max_message)).collect()
 }
 
-/// For each length, the results of the offers, the claim and the batch of both contenders; `expected` where the
-/// length can be accepted.
+/// For each length, the results of the offers, the claim and the batch of both contenders;
+/// `expected` where the length can be accepted.
 fn same_answers<P: Subject>(publication: &mut P, expected: OfferError) {
     let before = publication.position();
     let max_message = publication.max_message_length();
@@ -340,8 +340,8 @@ fn revoked_before_everything_is_read() {
     assert_eq!(poll_in_c(&mut subscription), (0, 0));
 }
 
-/// At the end of the last term there is: after a message that was too long for the rest of it, and after
-/// padding that just fits.
+/// At the end of the last term there is: after a message that was too long for the rest of it, and
+/// after padding that just fits.
 #[test]
 fn max_position_exceeded() {
     let driver = launch();

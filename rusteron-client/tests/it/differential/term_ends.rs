@@ -1,5 +1,6 @@
-//! Messages of every critical length at every offset near the end of a term, through Rust and through C; and the end of all
-//! positions, for messages that just fit, just do not, or are shorter than the rest of the last term.
+//! Messages of every critical length at every offset near the end of a term, through Rust and
+//! through C; and the end of all positions, for messages that just fit, just do not, or are shorter
+//! than the rest of the last term.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
@@ -28,8 +29,8 @@ fn approach<P: Subject>(contender: &mut Contender<P>, left: usize, max_payload: 
     }
 }
 
-/// The lengths of messages whose frame fits, just fits or just does not fit into the rest of a term, and of
-/// fragmented messages that fit.
+/// The lengths of messages whose frame fits, just fits or just does not fit into the rest of a
+/// term, and of fragmented messages that fit.
 fn lengths(left: usize, max_payload: usize) -> Vec<usize> {
     let header = HEADER_LENGTH as usize;
     let fits = left.saturating_sub(header);
@@ -122,8 +123,8 @@ const EXCEEDED: i64 = sys::AERON_PUBLICATION_MAX_POSITION_EXCEEDED as i64;
 /// Ids of first terms, after which the last one's is reached with and without wrapping around.
 const INITIAL_TERM_IDS: [i32; 4] = [0, i32::MAX, i32::MIN, -1];
 
-/// The lengths of messages that leave space for one more message, fill the term up, or are too long for the
-/// term, in one frame or in several.
+/// The lengths of messages that leave space for one more message, fill the term up, or are too long
+/// for the term, in one frame or in several.
 fn last_lengths(left: i64, max_payload: usize) -> Vec<usize> {
     let header = HEADER_LENGTH as usize;
     let left = left as usize;
@@ -218,8 +219,8 @@ fn until_the_end<P: Subject>() {
 
             let frames = rust.frames(start, END);
             assert!(frames == c.frames(start, END), "other frames: {next} of {stream:?}");
-            // It stays so. C's exclusive publication would write over the padding, and its shared one
-            // moves the tail on for ever.
+            // It stays so. C's exclusive publication would write over the padding, and its shared
+            // one moves the tail on for ever.
             let tails = rust.tails();
             for operation in later_operations(P::CAN_PAD, max_payload) {
                 assert_eq!(rust.perform_in_rust(&operation), EXCEEDED, "{operation}, {stream:?}");
@@ -262,7 +263,8 @@ impl Drop for End<'_> {
     }
 }
 
-/// The driver moves the limit at any time: up behind subscribers, and down when the last of them leaves.
+/// The driver moves the limit at any time: up behind subscribers, and down when the last of them
+/// leaves.
 #[test]
 fn padding_while_the_limit_moves() {
     const LEFT: i64 = 128;
@@ -282,8 +284,8 @@ fn padding_while_the_limit_moves() {
         );
         fields.assume_init()
     };
-    // SAFETY: the addresses are the publication's, of which this test is the only user; the driver only
-    // stores the limit when it has changed, and it does not: nothing is consumed.
+    // SAFETY: the addresses are the publication's, of which this test is the only user; the driver
+    // only stores the limit when it has changed, and it does not: nothing is consumed.
     let (limit, tail, frame, next_frame) = unsafe {
         let next = &mut *fields.next_frame;
         let index = next.active_partition_index;

@@ -1,5 +1,6 @@
-//! What a publisher leaves in the log if it dies on the way: the driver finds the same as of a publisher in C, and makes
-//! padding of it. The tail moves before the first write to a frame. A claim has a header and a negative length.
+//! What a publisher leaves in the log if it dies on the way: the driver finds the same as of a
+//! publisher in C, and makes padding of it. The tail moves before the first write to a frame. A
+//! claim has a header and a negative length.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -41,8 +42,9 @@ extern "C" fn on_write(_: i32) {
 /// Makes the next write to the publication's term a call of the handler.
 fn protect(publication: &ExclusivePublication) {
     let mut fields = MaybeUninit::uninit();
-    // SAFETY: the publication is live, and the function fills in the whole structure. The term is mapped, and
-    // made of whole pages; readers are not kept from it, and no one else writes to this mapping.
+    // SAFETY: the publication is live, and the function fills in the whole structure. The term is
+    // mapped, and made of whole pages; readers are not kept from it, and no one else writes to this
+    // mapping.
     unsafe {
         sys::rusteron_exclusive_publication_fields(publication.as_ptr(), fields.as_mut_ptr());
         let fields = fields.assume_init();

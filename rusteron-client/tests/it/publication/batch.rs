@@ -1,5 +1,5 @@
-//! Batches: nothing that was accepted is lost or counted twice, whatever stops them. The log has exactly the messages
-//! that are reported as accepted, and the rest can be offered again.
+//! Batches: nothing that was accepted is lost or counted twice, whatever stops them. The log has
+//! exactly the messages that are reported as accepted, and the rest can be offered again.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -148,7 +148,8 @@ fn rejected_long_message_survives_a_panic() {
 }
 
 const MESSAGES: usize = 60;
-/// The index of the message whose bytes are asked for when something happens: within a later run of the batch.
+/// The index of the message whose bytes are asked for when something happens: within a later run of
+/// the batch.
 const INTERRUPTED: usize = 40;
 
 /// A message during which something happens, once, when its bytes are asked for.

@@ -1,5 +1,5 @@
-//! Log buffers whose metadata another process has overwritten. A publication refuses them, or what it would
-//! compute with them, before it writes.
+//! Log buffers whose metadata another process has overwritten. A publication refuses them, or what
+//! it would compute with them, before it writes.
 
 use std::fs::File;
 use std::io::IoSlice;

@@ -1,4 +1,5 @@
-//! Publications of either kind beyond `offer`: limits, states, claims, closing, and threads that publish.
+//! Publications of either kind beyond `offer`: limits, states, claims, closing, and threads that
+//! publish.
 
 use std::io::{IoSlice, Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -414,8 +415,8 @@ fn each_message_arrives_once_in_order() {
     assert!(terms > 20, "only {terms} terms came to an end");
 }
 
-/// Four times round the log: the publisher later overwrites the bytes that the subscriber reads. ThreadSanitizer sees
-/// whether the read has ended before the write begins.
+/// Four times round the log: the publisher later overwrites the bytes that the subscriber reads.
+/// ThreadSanitizer sees whether the read has ended before the write begins.
 #[test]
 fn exclusive_publisher_overwrites_what_was_read() {
     const COUNT: usize = 4 * 3 * 65536 / 256;

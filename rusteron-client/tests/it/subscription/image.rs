@@ -190,8 +190,8 @@ fn outlives_its_publisher_while_borrowed() {
 /// A poll that calls for a message, whatever else it gives to its handler.
 type Poll = fn(&mut Subscription, &mut dyn FnMut()) -> usize;
 
-/// The driver has the counter of an image's position back when the image is gone, and may give it away at
-/// once.
+/// The driver has the counter of an image's position back when the image is gone, and may give it
+/// away at once.
 #[test]
 fn lost_image_leaves_its_counter_alone() {
     let driver = launch_with(|context| {

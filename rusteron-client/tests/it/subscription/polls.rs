@@ -1,4 +1,5 @@
-//! Polls: whole messages, however long, handlers that decide about the position, and handlers that panic.
+//! Polls: whole messages, however long, handlers that decide about the position, and handlers that
+//! panic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -35,7 +36,8 @@ fn alternating_publishers_do_not_mix() {
                 assert_eq!(message.len(), 3 * payload);
                 heard.push(message[0]);
             };
-            // One fragment of one publisher at a time, in the subscription's way and with an assembler.
+            // One fragment of one publisher at a time, in the subscription's way and with an
+            // assembler.
             match is_assembler {
                 false => subscription.poll(handler, 1),
                 true => subscription.poll_fragments(assembler.handler(handler), 1),

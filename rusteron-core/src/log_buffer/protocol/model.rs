@@ -265,16 +265,22 @@ fn subscriber_follows_into_next_term() {
 /// The driver takes the end of the stream from the count and the tail of that term.
 #[test]
 fn count_follows_tail_of_its_term() {
-    model(2, || {
-        let log = Arc::new(Log::new((TERM * FRAME) as i64));
-        let publisher = {
-            let log = Arc::clone(&log);
-            thread::spawn(move || log.terms().begin_term(INITIAL_TERM_ID.wrapping_add(1)))
-        };
-        let (term_count, tail) = log.terms().newest_tail();
-        assert_eq!(tail.term_id(), INITIAL_TERM_ID.wrapping_add(term_count));
-        publisher.join().expect("no assertion has failed");
-    });
+    const END_TERM: [fn(&Log); 2] = [
+        |log| log.terms().begin_term(INITIAL_TERM_ID.wrapping_add(1)),
+        |log| log.terms().rotate(INITIAL_TERM_ID),
+    ];
+    for end_term in END_TERM {
+        model(2, move || {
+            let log = Arc::new(Log::new((TERM * FRAME) as i64));
+            let publisher = {
+                let log = Arc::clone(&log);
+                thread::spawn(move || end_term(&log))
+            };
+            let (term_count, tail) = log.terms().newest_tail();
+            assert_eq!(tail.term_id(), INITIAL_TERM_ID.wrapping_add(term_count));
+            publisher.join().expect("no assertion has failed");
+        });
+    }
 }
 
 /// The publisher has read the limit before three terms went by. It did not see the cleaning of its

@@ -1,5 +1,5 @@
-//! Channels and their parameters, one at a time and together: the client accepts what the media driver accepts, but for
-//! misspelt values.
+//! Channels and their parameters, one at a time and together: the client accepts what the media
+//! driver accepts, but for misspelt values.
 
 use super::oracle::{
     Case, Fine, LENGTH, SCHEME, SPY, SYNTAX, Verdict, both, case, consult, key, misspelt,
@@ -46,7 +46,8 @@ const NOBODY: Readers = Readers { udp_publication: false, udp_subscription: fals
 
 type Values = &'static [&'static str];
 
-/// Parameters one at a time: the parts that read them, valid values, values that only the client refuses, invalid values.
+/// Parameters one at a time: the parts that read them, valid values, values that only the client
+/// refuses, invalid values.
 const SINGLE: &[(&str, Readers, Values, Values, Values)] = &[
     (
         "mtu",

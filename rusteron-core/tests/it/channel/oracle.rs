@@ -1,7 +1,7 @@
-//! A driver as the oracle of channels. Each case names the fault of a channel for a publication and for a
-//! subscription, if there is a fault. The driver gets the text unchecked and has to refuse it.
-//! [`ChannelUri`] may find the fault as well, and never another one. It has to refuse misspelt values, which the driver
-//! accepts.
+//! A driver as the oracle of channels. Each case names the fault of a channel for a publication and
+//! for a subscription, if there is a fault. The driver gets the text unchecked and has to refuse
+//! it. [`ChannelUri`] may find the fault as well, and never another one. It has to refuse misspelt
+//! values, which the driver accepts.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -12,8 +12,8 @@ use rusteron_core::channel::{
 use rusteron_core::error::{Error, ErrorKind};
 use rusteron_test_support::{await_some, connect, free_port, launch};
 
-/// The verdict on a channel for one use: fine, a fault, which is a key or a kind, or a value that only the client
-/// refuses.
+/// The verdict on a channel for one use: fine, a fault, which is a key or a kind, or a value that
+/// only the client refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Fine,
@@ -174,7 +174,8 @@ struct Pending {
 
 type Answer = Box<dyn FnMut() -> Option<Result<(), Error>>>;
 
-/// Polls a registration until there is an answer; `None` for a channel that the driver must not be asked about.
+/// Polls a registration until there is an answer; `None` for a channel that the driver must not be
+/// asked about.
 fn answer<R: Resource + 'static>(registration: Result<Registration<R>, Error>) -> Option<Answer> {
     let mut registration = match registration {
         Ok(registration) => registration,

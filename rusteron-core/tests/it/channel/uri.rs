@@ -239,8 +239,8 @@ fn channels_that_crash_it_are_refused() {
     assert!(!aeron.is_closed());
 }
 
-/// The driver reads a duration only for the use that needs it. A publication and a subscription often have
-/// the same channel.
+/// The driver reads a duration only for the use that needs it. A publication and a subscription
+/// often have the same channel.
 #[test]
 fn cut_durations_are_refused_where_read() {
     let driver = launch();
@@ -260,7 +260,8 @@ fn cut_durations_are_refused_where_read() {
     }
 }
 
-/// The driver refuses these as well, and does not free the socket or the channel that it has made by then.
+/// The driver refuses these as well, and does not free the socket or the channel that it has made
+/// by then.
 #[test]
 fn channels_that_leak_are_refused() {
     let udp = |rest: &str| format!("aeron:udp?endpoint=127.0.0.1:40123|{rest}");
