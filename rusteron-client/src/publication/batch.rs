@@ -304,24 +304,36 @@ mod tests {
         let run = Run::gather(&messages, LONG);
         let run_length = run.length as i32;
         assert_eq!(run_length as usize, 64 + LONG + HEADER_LENGTH);
-        let (mut was_published, mut was_unblocked) = (false, false);
+        const WATCHED: usize = 20;
+        let (mut published, mut was_unblocked) = (0, false);
         // The driver acts before or after the last store: both happen, sooner or later.
-        while !(was_published && was_unblocked) {
+        while !(published >= WATCHED && was_unblocked) {
             let mut term = Term::new();
             // SAFETY: in the term, which lives until the threads have ended.
-            let length = unsafe { log_buffer::frame_length_of(term.frame(0)) };
-            let is_over = AtomicBool::new(false);
-            let unblocks = was_published;
+            let [length, second] =
+                [0, 64].map(|offset| unsafe { log_buffer::frame_length_of(term.frame(offset)) });
+            let (is_begun, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+            let unblocks = published >= WATCHED;
             let outcome = thread::scope(|scope| {
-                let unblock = || {
-                    while unblocks && !is_over.load(Ordering::Relaxed) {
+                let watch_or_unblock = || {
+                    is_begun.store(true, Ordering::Relaxed);
+                    while !is_over.load(Ordering::Relaxed) {
                         let order = Ordering::Relaxed;
-                        if length.compare_exchange(-run_length, run_length, order, order).is_ok() {
+                        if !unblocks && length.load(Ordering::Acquire) > 0 {
+                            assert_eq!(second.load(order), LONG as i32 + 32, "it comes first");
+                            break;
+                        }
+                        let unblock =
+                            || length.compare_exchange(-run_length, run_length, order, order);
+                        if unblocks && unblock().is_ok() {
                             break;
                         }
                     }
                 };
-                scope.spawn(unblock);
+                scope.spawn(watch_or_unblock);
+                while !is_begun.load(Ordering::Relaxed) {
+                    thread::yield_now();
+                }
                 // SAFETY: the term is this call's alone but for the length, and longer than the run.
                 let outcome = unsafe { run.publish(term.frame(0), 0, FrameIds::new(1, 2)) };
                 is_over.store(true, Ordering::Relaxed);
@@ -329,10 +341,8 @@ mod tests {
             });
             match outcome {
                 Ok(count) => {
-                    was_published = true;
+                    published += 1;
                     assert_eq!(count, 2);
-                    // SAFETY: as above.
-                    let second = unsafe { log_buffer::frame_length_of(term.frame(64)) };
                     let lengths = [length, second].map(|length| length.load(Ordering::Relaxed));
                     assert_eq!(lengths, [42, LONG as i32 + 32]);
                 }

@@ -337,6 +337,15 @@ fn position_outside_its_stream() {
         driver.do_work().expect("work");
         subscription.image_at_index(0).is_some()
     });
+    // Later, such a position counts as unknown.
+    let joined = counter().expect("its position");
+    for outside in [-TERM_LENGTH, -32, 7, last + 32, i64::MAX, i64::MIN] {
+        forged.write_counter(joined.id, outside);
+        poll_in_vain(&mut subscription);
+        let image = subscription.image_at_index(0).expect("the image");
+        assert_eq!(image.position(), joined.value, "{outside}");
+    }
+    forged.write_counter(joined.id, joined.value);
     assert_eq!(unexpected.lock().expect("no panic").as_slice(), [""; 0]);
 }
 

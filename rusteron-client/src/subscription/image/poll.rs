@@ -527,3 +527,28 @@ impl Drop for Progress<'_> {
 fn invalid(what: String) -> Error {
     Error::new(ErrorKind::InvalidArgument, format!("position: {what}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subscription::image::header::tests::image;
+
+    /// The driver has given the counter of a lost image to another image of the same subscription.
+    #[test]
+    fn position_of_another_image_is_not_owned() {
+        for (reference_id, is_owned) in [(3, true), (4, false), (0, true)] {
+            // SAFETY: a structure of numbers.
+            let mut counter: sys::rusteron_counter_value_t = unsafe { std::mem::zeroed() };
+            (counter.registration_id, counter.reference_id) = (7, reference_id);
+            let raw = sys::rusteron_image_t {
+                subscriber_position: &raw mut counter,
+                subscription_registration_id: 7,
+                correlation_id: 3,
+                ..image()
+            };
+            // SAFETY: only the counter is read, which lives long enough.
+            let fields = unsafe { ImageFields::new(raw) };
+            assert_eq!(fields.owns_position(), is_owned, "{reference_id}");
+        }
+    }
+}

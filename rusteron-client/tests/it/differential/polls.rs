@@ -231,6 +231,7 @@ fn compare(
                 0 => Position::MAX,
                 1 => Position::MIN,
                 2 => positions[0],
+                3 => positions[0] + 32 * random.below(100) as i64,
                 _ => positions[0] + random.below(6_000) as i64 - 500,
             },
             block_length_limit: match random.below(6) {

@@ -152,6 +152,26 @@ const MESSAGES: usize = 60;
 /// the batch.
 const INTERRUPTED: usize = 40;
 
+/// As after a supplier of reserved values that panicked.
+#[test]
+fn unfinished_message_ends_a_poll() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
+    let mut calls = 0;
+    let supplier = |_: &[u8]| {
+        calls += 1;
+        assert_ne!(calls, 3, "on purpose");
+        0
+    };
+    let offering = || publication.offer_with_reserved_value(&[7; 5_000], supplier);
+    catch_unwind(AssertUnwindSafe(offering)).expect_err("a panic");
+    assert_eq!(publication.offer_batch(&[b"next"]).accepted, 1);
+    await_that("an image", || subscription.image_count() == 1);
+    assert_eq!(poll_batch(&mut subscription, 10, 10), (2, vec![]));
+    assert_eq!(poll_batch(&mut subscription, 10, 10), (1, vec![b"next".to_vec()]));
+}
+
 /// A message during which something happens, once, when its bytes are asked for.
 struct Message<'a> {
     bytes: Vec<u8>,
@@ -262,6 +282,9 @@ fn window_is_full() {
         assert_eq!(batch.stopped_by, Some(OfferError::BackPressured));
         assert!((100..1_000).contains(&batch.accepted), "{} were accepted", batch.accepted);
         assert!(sent(&log) == messages[..batch.accepted], "the log has other messages");
+        // Each message begins before the limit.
+        let limit = publication.position_limit().expect("open");
+        assert!(publication.position().is_ok_and(|end| (limit..limit + 256).contains(&end)));
         let again = publication.offer_batch(&messages[batch.accepted..]);
         assert_eq!((again.accepted, again.stopped_by), (0, Some(OfferError::BackPressured)));
 

@@ -287,6 +287,13 @@ fn unblocked_claim_stays_unpublished() {
 
     retry(|| shared.offer(b"next")).expect("open");
     assert_eq!(receive(&mut subscription, 1), [b"next"]);
+    // Fragments are told apart from padding one by one.
+    let supplier = |_: &[u8]| {
+        unblock(&log, 192, 42);
+        0
+    };
+    let outcome = shared.offer_with_reserved_value(&[7; 3_000], supplier);
+    assert_eq!(outcome, Err(OfferError::Unblocked));
 }
 
 #[test]
