@@ -337,8 +337,9 @@ fn position_outside_its_stream() {
         driver.do_work().expect("work");
         subscription.image_at_index(0).is_some()
     });
-    // Later, such a position counts as unknown.
+    // Later, such a position counts as unknown, and the last one stays.
     let joined = counter().expect("its position");
+    poll_in_vain(&mut subscription);
     for outside in [-TERM_LENGTH, -32, 7, last + 32, i64::MAX, i64::MIN] {
         forged.write_counter(joined.id, outside);
         poll_in_vain(&mut subscription);

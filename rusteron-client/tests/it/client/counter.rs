@@ -203,17 +203,6 @@ fn dropped_static_registration_is_no_error() {
 }
 
 #[test]
-fn static_with_a_taken_id_is_refused() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let counter = aeron.add_counter(TYPE, &[], "not static").expect("a counter");
-    let error = aeron
-        .add_static_counter(TYPE, &[], "static", counter.registration_id())
-        .expect_err("another counter has the id");
-    assert!(error.message().contains("non-static counter exists"), "{error:?}");
-}
-
-#[test]
 fn usable_after_the_driver_died() {
     let driver = launch();
     let aeron = connect_watchfully(&driver);

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use rusteron_client::raw_client::RawClient;
 use rusteron_client::{
-    Aeron, ChannelUri, CloseCause, Context, Error, ErrorKind, IdleStrategyKind, OfferError,
-    PollError,
+    Aeron, ChannelUri, CloseCause, Context, ErrorKind, IdleStrategyKind, OfferError, PollError,
 };
 use rusteron_media_driver::{DriverInvoker, MediaDriver};
 use rusteron_sys as sys;
@@ -180,17 +179,6 @@ fn dropped_registrations_overfill_the_queue() {
     }
     let other = aeron.add_exclusive_publication("aeron:ipc", 7).expect("a publication");
     await_that("the disconnect", || !other.is_connected());
-}
-
-#[test]
-fn registration_outlives_every_handle() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let mut registration = aeron.async_add_subscription("aeron:ipc", 7).expect("begun");
-    drop(aeron);
-    let subscription = await_some("the subscription", || registration.poll().expect("no error"));
-    drop(registration);
-    assert_eq!(subscription.stream_id(), 7);
 }
 
 #[test]
@@ -369,17 +357,6 @@ fn used_id_is_passed_over() {
 }
 
 #[test]
-fn polled_and_awaited() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let mut registration = aeron.async_next_session_id(7).expect("begun");
-    let polled = await_some("the session id", || registration.poll().expect("no error"));
-    assert_eq!(registration.poll().expect_err("it is done").kind(), ErrorKind::IllegalState);
-    let awaited = block_on(aeron.async_next_session_id(7).expect("begun")).expect("a session id");
-    assert_eq!(awaited.get(), polled.get().wrapping_add(1));
-}
-
-#[test]
 fn dropped_requests_leave_no_trace() {
     let driver = launch();
     let aeron = connect(&driver);
@@ -420,24 +397,6 @@ fn silent_driver_is_driver_timeout() {
     assert!(!aeron.is_closed());
     // The conductor frees a request that no caller has polled.
     drop(aeron.async_next_session_id(7).expect("begun"));
-}
-
-#[test]
-fn invoker_waits_by_working() {
-    let driver = launch();
-    let mut context = context(driver.aeron_dir());
-    context.set_use_conductor_agent_invoker(true).expect("a setting");
-    let aeron = Aeron::connect(context).expect("a client");
-    let first = aeron.next_session_id(7).expect("a session id");
-    let mut registration = aeron.async_next_session_id(7).expect("begun");
-    assert_eq!(registration.poll().expect("no error"), None);
-    let second = await_some("the session id", || {
-        aeron.do_work().expect("work");
-        registration.poll().expect("no error")
-    });
-    assert_eq!(second.get(), first.wrapping_add(1));
-    drop(aeron.async_next_session_id(7).expect("begun"));
-    aeron.do_work().expect("work");
 }
 
 #[test]
