@@ -3,16 +3,12 @@
 
 #![cfg(all(target_os = "linux", feature = "service"))]
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::time::{Duration, Instant};
-
 use rusteron_cluster::{
     Cluster, ClusteredService, Lifecycle, ServiceContainer, ServiceContext, ServiceResult,
     SessionMessage, SnapshotReader, SnapshotWriter, TerminationCause,
 };
 use rusteron_test_support::cluster::StandInModule;
-use rusteron_test_support::{DEADLINE, await_that, connect, launch};
+use rusteron_test_support::{await_that, connect, launch, resources};
 
 struct Echo;
 
@@ -40,28 +36,6 @@ impl ClusteredService for Echo {
     fn on_take_snapshot(&self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
         Ok(())
     }
-}
-
-/// The files, mapped files and threads of this process, and how many there are of each.
-fn resources() -> BTreeMap<String, usize> {
-    let mut counts = BTreeMap::new();
-    let mut add = |name: String| *counts.entry(name).or_default() += 1;
-    for entry in fs::read_dir("/proc/self/fd").expect("a directory").flatten() {
-        if let Ok(target) = fs::read_link(entry.path()) {
-            let target = target.display().to_string();
-            if !target.contains("/proc/") {
-                add(format!("file {target}"));
-            }
-        }
-    }
-    for line in fs::read_to_string("/proc/self/maps").expect("this process").lines() {
-        if let Some((_, path)) = line.split_once(" /").filter(|(_, path)| !path.contains(".so")) {
-            add(format!("mapping /{path}"));
-        }
-    }
-    let threads = fs::read_dir("/proc/self/task").expect("a directory").count();
-    counts.insert("threads".to_owned(), threads);
-    counts
 }
 
 #[test]
@@ -112,15 +86,10 @@ fn hundred_containers_leak_nothing() {
     let mut before = resources();
     await_that("an idle driver", || {
         before = resources();
-        !before.keys().any(|name| name.contains("/publications") || name.contains("/images"))
+        let is_log = |name: &String| name.contains("/publications") || name.contains("/images");
+        !before.values().flatten().any(is_log)
     });
     (3..103).for_each(live);
     // The driver gives logs back after a while.
-    let deadline = Instant::now() + DEADLINE;
-    let mut after = resources();
-    while after != before && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(5));
-        after = resources();
-    }
-    assert_eq!(after, before);
+    await_that("nothing is left", || resources() == before);
 }

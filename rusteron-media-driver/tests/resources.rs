@@ -2,7 +2,6 @@
 
 #![cfg(target_os = "linux")]
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::net::UdpSocket;
 use std::path::Path;
@@ -13,44 +12,8 @@ use rusteron_media_driver::{
     DriverContext, DriverInvoker, MediaDriver, NameResolver, ThreadingMode,
 };
 use rusteron_test_support::{
-    await_that, connected_pair, context, driver_context, free_port, offer, receive,
+    await_that, connected_pair, context, driver_context, free_port, offer, receive, resources,
 };
-
-/// The names of this process's threads, files and mapped files, and of embedded drivers' directories.
-fn resources() -> BTreeMap<&'static str, Vec<String>> {
-    let names = |dir: &str| -> Vec<String> {
-        let entries = fs::read_dir(dir).expect("a directory").flatten();
-        let mut names: Vec<_> = entries
-            .map(|entry| match fs::read_link(entry.path()) {
-                Ok(target) => target.display().to_string(),
-                Err(_) => entry.file_name().to_string_lossy().into_owned(),
-            })
-            // The directory that is being read.
-            .filter(|name| !name.contains("/proc/"))
-            .collect();
-        names.sort();
-        names
-    };
-    let maps = fs::read_to_string("/proc/self/maps").expect("this process");
-    let prefix = format!("rusteron-{}-", std::process::id());
-    let base =
-        if Path::new("/dev/shm").is_dir() { "/dev/shm".into() } else { std::env::temp_dir() };
-    BTreeMap::from([
-        ("threads", names("/proc/self/task")),
-        ("files", names("/proc/self/fd")),
-        (
-            "mappings",
-            maps.lines().filter(|line| line.contains(&prefix)).map(str::to_owned).collect(),
-        ),
-        (
-            "directories",
-            names(&base.display().to_string())
-                .into_iter()
-                .filter(|name| name.contains(&prefix))
-                .collect(),
-        ),
-    ])
-}
 
 /// Messages over the driver, so that it has log buffers and a client; sockets as well with UDP.
 fn use_driver(dir: &Path, udp: Option<&str>) {

@@ -10,13 +10,12 @@ use std::fs;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusteron_client::Aeron;
 use rusteron_media_driver::{DriverContext, ErrorKind, MediaDriver, Preset};
 use rusteron_test_support::{
-    SmallFileSystem, connect, connected_pair, driver_context_in, exchange, free_port,
+    SmallFileSystem, connect, connected_pair, driver_context_in, exchange, free_port, ignored_test,
 };
 
 const DIR: &str = "RUSTERON_TEST_DIR";
@@ -139,38 +138,12 @@ fn counted_sparse_log_buffers_find_their_space() {
     });
 }
 
-#[test]
-fn storage_checks_of_setter_apply() {
-    let _one_at_a_time = lock();
-    let Some(small) = SmallFileSystem::mount("80m") else {
-        return;
-    };
-    let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.args(["--exact", "log_buffer_without_space_by_setter", "--ignored", "--nocapture"]);
-    command.env(DIR, small.path().join("aeron")).env("AERON_PERFORM_STORAGE_CHECKS", "false");
-    assert!(command.status().expect("this program starts").success());
-}
-
-#[test]
-#[ignore = "run by another test, in a process of its own"]
-fn log_buffer_without_space_by_setter() {
-    let dir = PathBuf::from(std::env::var_os(DIR).expect("a directory"));
-    let mut context = driver_context_in(&dir);
-    context.set_perform_storage_checks(true).expect("a setting");
-    let driver = MediaDriver::launch(context).expect("a driver");
-    let aeron = connect(&driver);
-    let error = aeron.add_publication("aeron:ipc?term-length=64m", 1).expect_err("no space");
-    assert_eq!(error.kind(), ErrorKind::StorageSpace, "{error:?}");
-    drop(aeron);
-}
-
 /// A client in a process of its own, with a log buffer in a file system that others fill. Returns the client's
 /// output, and the signal that ended it.
 fn run_client_while_the_file_system_fills(context: DriverContext) -> (String, Option<i32>) {
     let dir = context.dir().to_owned();
     let driver = MediaDriver::launch(context).expect("a driver");
-    let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.args(["--exact", "client_on_full_file_system", "--ignored", "--nocapture"]);
+    let mut command = ignored_test("client_on_full_file_system");
     command.env(DIR, &dir);
     for name in ["ASAN_OPTIONS", "TSAN_OPTIONS"] {
         // A sanitizer would turn the signal into an exit status.

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -183,90 +182,3 @@ def free_port():
                 return port
             except OSError:
                 pass
-
-
-def missing_of_java():
-    """The program that Java's archive needs and this machine lacks, or None."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else "java"
-    if not shutil.which(java):
-        return "java"
-    has_artifacts = (ROOT / "lab/java/target/lib/pom.xml").exists()
-    return None if has_artifacts or shutil.which("mvn") else "mvn"
-
-
-class JavaArchive:
-    """Java's ``ArchivingMediaDriver``, with terms of 64 KiB."""
-
-    def __init__(self, root):
-        self.aeron_dir = root / "driver"
-        self.log = root / "log"
-        port = free_port()
-        # Maven may take a minute. Deadlines begin afterwards.
-        prepare = [ROOT / "lab/java/run", "--prepare", "io.aeron.archive.ArchivingMediaDriver", "-Xshare:auto"]
-        subprocess.run(prepare, check=True)
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(
-                [
-                    ROOT / "lab/java/run",
-                    "io.aeron.archive.ArchivingMediaDriver",
-                    *["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Xshare:auto"],
-                    f"-Daeron.dir={self.aeron_dir}",
-                    f"-Daeron.archive.dir={root / 'archive'}",
-                    f"-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:{port}",
-                    "-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0",
-                    "-Daeron.threading.mode=SHARED",
-                    "-Daeron.archive.threading.mode=SHARED",
-                    "-Daeron.term.buffer.length=65536",
-                    "-Daeron.ipc.term.buffer.length=65536",
-                    "-Daeron.term.buffer.sparse.file=true",
-                    "-Daeron.archive.segment.file.length=131072",
-                    "-Daeron.archive.recording.events.enabled=false",
-                    "-Daeron.client.liveness.timeout=60s",
-                    "-Daeron.image.liveness.timeout=10s",
-                    "-Daeron.publication.unblock.timeout=70s",
-                    "-Daeron.driver.timeout=60000",
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-
-    def _attempt(self, function):
-        assert self.process.poll() is None, f"the archive has ended:\n{self.log.read_text()}"
-        try:
-            return function()
-        except rusteron.Error:
-            return None
-
-    def aeron(self):
-        def connect():
-            return rusteron.Aeron(dir=self.aeron_dir, driver_timeout=1)
-
-        until("driver of the archive", lambda: self._attempt(connect)).close()
-        return rusteron.Aeron(dir=self.aeron_dir, driver_timeout=DEADLINE)
-
-    def connect(self, aeron):
-        until("archive", lambda: self._attempt(lambda: connect(aeron, 5))).close()
-        return connect(aeron)
-
-
-@pytest.fixture
-def java_archive():
-    missing = missing_of_java()
-    if missing:
-        assert os.environ.get("RUSTERON_REQUIRE_JAVA") != "1", f"RUSTERON_REQUIRE_JAVA=1, but there is no {missing}"
-        pytest.skip(f"there is no {missing}")
-    base = "/dev/shm" if os.path.isdir("/dev/shm") else None
-    with tempfile.TemporaryDirectory(prefix="rusteron-archive-", dir=base) as root:
-        archive = JavaArchive(Path(root))
-        try:
-            yield archive
-        finally:
-            archive.process.kill()
-            archive.process.wait()
-
-
-@pytest.fixture(params=["embedded_archive", "java_archive"])
-def either_archive(request):
-    return request.getfixturevalue(request.param)

@@ -9,8 +9,8 @@ from conftest import DEADLINE, InterruptedChild, drain, free_port, until
 CHANNEL = "aeron:ipc?term-length=64k"
 
 
-def test_record_list_and_replay(either_archive):
-    with either_archive.aeron() as aeron, either_archive.connect(aeron) as archive:
+def test_record_list_and_replay(embedded_archive):
+    with embedded_archive.aeron() as aeron, embedded_archive.connect(aeron) as archive:
         subscription_id = archive.start_recording(CHANNEL, 1001)
         publication = aeron.add_publication(CHANNEL, 1001)
         sent = [f"message {number}".encode() for number in range(20)]

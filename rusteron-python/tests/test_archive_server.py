@@ -3,7 +3,6 @@ import itertools
 import os
 import subprocess
 import sys
-import threading
 from datetime import timedelta
 
 import pytest
@@ -43,19 +42,6 @@ def test_embedded_server_records_and_replays():
     assert not any(directory.exists() for directory in directories)
 
 
-def test_requests_over_udp():
-    with rusteron.ArchiveServer.launch_embedded(control_channel="aeron:udp?endpoint=localhost:0") as server:
-        with rusteron.Aeron(server) as aeron:
-            archive = rusteron.Archive.connect(
-                aeron,
-                control_request_channel=server.control_channel,
-                control_response_channel="aeron:udp?endpoint=localhost:0",
-                message_timeout=DEADLINE,
-            )
-            _, recording_id, sent, _ = record(archive, 10)
-            assert replayed(archive, recording_id, 10) == sent
-
-
 def test_next_server_has_recordings(embedded_archive):
     with embedded_archive.aeron() as aeron, embedded_archive.connect(aeron) as archive:
         _, recording_id, sent, position = record(archive, 3000)
@@ -71,16 +57,6 @@ def test_next_server_has_recordings(embedded_archive):
         # The driver keeps the closed client's publication until its next timer, within a second.
         _, next_id, _, _ = record(archive, 1, stream_id=1002)
         assert next_id == recording_id + 1
-
-
-def test_next_server_has_recordings_of_killed_process(driver, archive_process, tmp_path):
-    with rusteron.Aeron(dir=archive_process.aeron_dir, driver_timeout=DEADLINE) as aeron:
-        _, recording_id, sent, position = record(connect(aeron), 3000)
-        archive_process.kill()
-    archive = EmbeddedArchive(driver, tmp_path / "archive")
-    with archive.server, archive.aeron() as aeron, archive.connect(aeron) as session:
-        assert session.stop_position(recording_id) >= position
-        assert replayed(session, recording_id, 3000) == sent
 
 
 def test_settings_of_every_type(driver, tmp_path):
@@ -211,31 +187,6 @@ def test_dropping_in_any_order(order):
     del handles
     gc.collect()
     until("end of the server", lambda: not directory.exists())
-
-
-def test_close_ends_requests_of_other_threads(embedded_archive):
-    with embedded_archive.aeron() as aeron:
-        archive = rusteron.Archive.connect(
-            aeron, control_request_channel="aeron:ipc", control_response_channel="aeron:ipc", message_timeout=DEADLINE
-        )
-        requests, errors = itertools.count(), []
-
-        def request():
-            try:
-                while True:
-                    archive.list_recordings()
-                    next(requests)
-            except rusteron.Error as error:
-                errors.append(error)
-
-        threads = [threading.Thread(target=request) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        until("requests", lambda: next(requests) > 20)
-        embedded_archive.server.close()
-        for thread in threads:
-            thread.join(2 * DEADLINE)
-        assert [type(error) for error in errors] == [rusteron.ArchiveError] * 3
 
 
 @pytest.mark.parametrize("threading_mode", ["dedicated", "shared"])

@@ -1,7 +1,4 @@
 import asyncio
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -121,21 +118,3 @@ def test_other_tasks_run_during_a_flood(stream):
         await receiving
 
     run(main())
-
-
-def test_interpreter_ends_with_waiting_task():
-    program = (
-        "import asyncio, rusteron\n"
-        "driver = rusteron.MediaDriver.launch_embedded()\n"
-        "aeron = rusteron.Aeron(driver)\n"
-        "subscription = aeron.add_subscription('aeron:ipc', 1001)\n"
-        "loop = asyncio.new_event_loop()\n"
-        "async def receive():\n"
-        "    async for _ in subscription: pass\n"
-        "task = loop.create_task(receive())\n"
-        "loop.run_until_complete(asyncio.sleep(0.05))\n"
-        "print(driver.aeron_dir)\n"
-    )
-    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=DEADLINE)
-    assert child.returncode == 0, child.stderr
-    assert not os.path.exists(child.stdout.strip())

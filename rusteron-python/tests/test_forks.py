@@ -1,6 +1,5 @@
 """Children of `os.fork()`, which have handles of their parent and none of its threads."""
 
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -191,23 +190,3 @@ def test_archive_server_is_its_process(embedded_archive):
         position = publication.offer(b"message", timeout=DEADLINE)
         archive.await_recorded(recording_id, position, DEADLINE)
         assert drain(archive.replay(recording_id, "aeron:ipc", 2001), 1) == [b"message"]
-
-
-def _offer(publication, outcomes):
-    try:
-        publication.offer(b"message")
-    except rusteron.Closed as raised:
-        outcomes.put(str(raised))
-
-
-def test_multiprocessing_with_fork(stream):
-    publication, subscription = stream
-    context = multiprocessing.get_context("fork")
-    outcomes = context.SimpleQueue()
-    process = context.Process(target=_offer, args=[publication, outcomes])
-    process.start()
-    process.join(DEADLINE)
-    assert process.exitcode == 0
-    assert f"made by process {os.getpid()}" in outcomes.get()
-    publication.offer(b"message", timeout=DEADLINE)
-    assert drain(subscription, 1) == [b"message"]

@@ -2,7 +2,6 @@ import array
 import copy
 import pickle
 import struct
-import threading
 
 import pytest
 
@@ -110,31 +109,6 @@ def test_handler_exception_loses_no_message(stream):
     attempts = 3
     until("the rest", lambda: subscription.poll(handler, 100))
     assert received == sent
-
-
-def test_exception_keeps_other_publishers_messages(aeron):
-    subscription = aeron.add_subscription("aeron:ipc", 1001)
-    publications = [aeron.add_exclusive_publication("aeron:ipc", 1001) for _ in range(3)]
-    until("publishers", lambda: subscription.image_count == 3)
-    for number, publication in enumerate(publications):
-        for message in range(3):
-            publication.offer(bytes([number, message]), timeout=DEADLINE)
-    calls, received = 0, []
-
-    def handler(message, header):
-        nonlocal calls
-        calls += 1
-        if calls % 2 == 0:
-            raise ArithmeticError
-        received.append(message)
-
-    while len(received) < 9:
-        try:
-            until("messages", lambda: subscription.poll(handler, 100))
-        except ArithmeticError:
-            pass
-    assert sorted(received) == [bytes([number, message]) for number in range(3) for message in range(3)]
-    assert subscription.poll(handler, 100) == 0
 
 
 def test_exception_of_a_long_message_repeats_it(stream):
@@ -306,13 +280,6 @@ def test_iteration_waits_and_ends(stream):
     assert list(subscription.messages(timeout=0.05)) == [b"last"]
     subscription.close()
     assert list(subscription) == []
-
-
-def test_poll_waits_until_deadline(stream):
-    publication, subscription = stream
-    assert subscription.poll(lambda *_: None, timeout=0.05) == 0
-    publication.offer(b"hello")
-    assert subscription.poll(lambda *_: None, timeout=DEADLINE) == 1
 
 
 def test_offer_errors_are_exceptions(aeron):

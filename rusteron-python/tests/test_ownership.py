@@ -131,23 +131,6 @@ def test_interpreter_end_removes_directory():
     assert not os.path.exists(child.stdout.strip())
 
 
-def run_program(program):
-    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=DEADLINE)
-    assert (child.returncode, child.stderr) == (0, "")
-
-
-def test_interpreter_ends_beside_waiting_daemon_threads():
-    run_program(
-        "import threading, time, rusteron\n"
-        "driver = rusteron.MediaDriver.launch_embedded()\n"
-        "aeron = rusteron.Aeron(driver)\n"
-        "for stream_id in range(4):\n"
-        "    subscription = aeron.add_subscription('aeron:ipc', stream_id)\n"
-        "    threading.Thread(target=lambda s=subscription: next(s), daemon=True).start()\n"
-        "time.sleep(0.2)\n"
-    )
-
-
 def test_driver_settings_and_presets():
     settings = {"term_buffer_length": 1 << 17, "client_liveness_timeout": 7.5, "threading_mode": "shared"}
     with rusteron.MediaDriver.launch_embedded("embedded", **settings) as driver:
@@ -254,15 +237,6 @@ def test_errors_use_words_of_python(driver, aeron, stream, tmp_path):
         assert not re.search(r"::|\bset_|Context", str(raised.value)), str(raised.value)
 
 
-def test_refused_channels_are_errors(aeron):
-    for channel in ["nonsense", "aeron:ipc?term-length=100k", "aeron:udp?mtu=1408"]:
-        with pytest.raises(rusteron.InvalidArgument) as raised:
-            aeron.add_publication(channel, 1001)
-        assert raised.value.kind == "InvalidChannel"
-    with pytest.raises(TypeError):
-        aeron.add_subscription(7, 1001)
-
-
 def test_errors_survive_pickling():
     error = rusteron.BackPressured("text", "BackPressured", 3)
     copy = pickle.loads(pickle.dumps(error))
@@ -312,14 +286,6 @@ def test_cnc_file_of_running_driver(driver):
     assert cnc.start_time.year >= 2024
     with pytest.raises(rusteron.Error):
         rusteron.CncFile(driver.aeron_dir / "nowhere")
-
-
-def test_client_of_ended_driver_gets_error(aeron, driver):
-    driver.close()
-
-    with pytest.raises(rusteron.Error):
-        aeron.add_publication("aeron:ipc", 1001)
-    assert all(isinstance(error, rusteron.Error) for error in aeron.errors())
 
 
 def test_destinations_added_and_removed(aeron):

@@ -10,17 +10,6 @@ import rusteron
 from conftest import DEADLINE, InterruptedChild, drain, until
 
 
-def test_waits_release_the_gil(stream):
-    publication, subscription = stream
-    received = []
-    waiting = threading.Thread(target=lambda: received.append(next(subscription)))
-    waiting.start()
-    # This thread runs while the other one waits, and the other one can be served.
-    publication.offer(b"hello")
-    waiting.join(DEADLINE)
-    assert received == [b"hello"]
-
-
 def test_offer_waits_for_subscriber_thread(stream):
     publication, subscription = stream
     received = []

@@ -15,13 +15,17 @@ mod driver_files;
 mod drivers;
 #[cfg(unix)]
 mod fork;
+mod java_driver;
 pub mod networks;
+mod own_process;
 mod ports;
 mod program;
 #[cfg(feature = "programs")]
 pub mod programs;
 mod random;
 mod requirements;
+#[cfg(target_os = "linux")]
+mod resources;
 pub mod sbe_schema;
 mod setting_pairs;
 #[cfg(target_os = "linux")]
@@ -42,6 +46,8 @@ pub use drivers::{
 };
 #[cfg(unix)]
 pub use fork::ForkedChild;
+pub use java_driver::{java_driver, java_driver_with, java_program};
+pub use own_process::{ignored_test, pass};
 pub use ports::{free_port, free_port_block, udp_channel};
 #[cfg(unix)]
 pub use program::send_signal;
@@ -50,6 +56,8 @@ pub use random::{Random, mix};
 pub use requirements::{
     SmallFileSystem, aeron_source, has_java, java_run, memory_dir, prepare_java, skip,
 };
+#[cfg(target_os = "linux")]
+pub use resources::resources;
 pub use setting_pairs::{SettingPairs, SettingValue, refused_pair};
 #[cfg(target_os = "linux")]
 pub use stepped_clock::{SteppedClock, SteppedHome, job, read_line};
@@ -57,7 +65,7 @@ pub use streams::{
     SHORT_TERMS, connected_pair, exchange, exchange_with, offer, receive, receive_fragments, retry,
     shared_pair,
 };
-pub use wait::{DEADLINE, await_some, await_that, block_on};
+pub use wait::{DEADLINE, EndOnDrop, await_some, await_that, block_on};
 
 /// Compiles and runs the program in the project's README.
 #[cfg(doctest)]

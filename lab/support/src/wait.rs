@@ -1,5 +1,6 @@
 //! Waiting for a condition, with a deadline.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longer than anything takes on a machine that still works.
@@ -45,5 +46,14 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
             std::task::Poll::Ready(output) => return output,
             std::task::Poll::Pending => std::thread::park_timeout(DEADLINE),
         }
+    }
+}
+
+/// Sets a flag when it is dropped, also by a panic, so that the threads of a scope end with their test.
+pub struct EndOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
     }
 }

@@ -34,23 +34,6 @@ fn members(endpoints: &str) -> ClusterContext {
 }
 
 #[test]
-fn no_cluster_is_a_timeout() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let endpoint = format!("localhost:{}", free_port());
-    let ipc = cluster_context("aeron:ipc");
-    for (mut context, channel) in [
-        (members(&format!("0={endpoint}")), format!("aeron:udp?endpoint={endpoint}: not ")),
-        (ipc, "aeron:ipc: not ".to_owned()),
-    ] {
-        context.set_message_timeout(SHORT).unwrap();
-        let error = ClusterClient::connect(&aeron, context).unwrap_err();
-        assert_eq!(error.kind(), ClusterErrorKind::Timeout, "{error}");
-        assert!(error.message().contains(&channel), "{error}");
-    }
-}
-
-#[test]
 fn unresolved_name_leaves_other_members() {
     let driver = launch();
     let aeron = connect(&driver);
@@ -97,62 +80,6 @@ fn client_without_conductor_thread_connects() {
         let session = ClusterClient::connect(&aeron, settings).expect("a session");
         assert_eq!(session.state(), ClusterState::Connected);
     });
-}
-
-#[test]
-fn unknown_host_of_all_members_ends_attempt() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let context = members("0=no-such-host.invalid:9002");
-    let error = ClusterClient::connect(&aeron, context).unwrap_err();
-    assert!(matches!(error.kind(), ClusterErrorKind::Client(_)), "{error:?}");
-    assert!(error.message().contains("no-such-host"), "{error}");
-    assert_eq!(format!("{error:?}"), error.to_string());
-    let error = ClusterClient::connect(&aeron, members("0=localhost")).unwrap_err();
-    assert!(
-        error
-            .message()
-            .contains("ingress endpoint localhost: the port is missing, as in localhost:9002"),
-        "{error}"
-    );
-}
-
-#[test]
-fn taken_egress_port_ends_attempt() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
-    let port = socket.local_addr().expect("an address").port();
-    let mut context = members("0=localhost:1");
-    context.set_message_timeout(Duration::from_secs(60)).unwrap();
-    context.set_egress_channel(format!("aeron:udp?endpoint=127.0.0.1:{port}")).unwrap();
-    let error = ClusterClient::connect(&aeron, context).unwrap_err();
-    assert!(matches!(error.kind(), ClusterErrorKind::Client(_)), "{error:?}");
-}
-
-#[test]
-fn invalid_settings_are_refused_at_once() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let error = ClusterClient::async_connect(&aeron, ClusterContext::new()).unwrap_err();
-    assert_eq!(error.kind(), ClusterErrorKind::InvalidArgument);
-    let error = ClusterClient::async_connect(&aeron, members("0=localhost:x")).unwrap_err();
-    assert_eq!(error.kind(), ClusterErrorKind::InvalidArgument, "{error}");
-}
-
-#[test]
-fn other_protocol_version_is_a_rejection() {
-    let driver = launch();
-    let aeron = connect(&driver);
-    let mut leader = StandIn::new(&aeron, "aeron:ipc", 0);
-    let mut settings = cluster_context("aeron:ipc");
-    settings.set_egress_channel("aeron:ipc").unwrap();
-    let mut attempt = ClusterClient::async_connect(&aeron, settings).expect("valid settings");
-    let request = leader.await_request(|| assert!(attempt.poll().expect("pending").is_none()));
-    leader.answer(&request, 1, 0, "invalid client version 0.3.0, cluster is 1.0.0");
-    let error = await_some("the refusal", || attempt.poll().err());
-    assert_eq!(error.kind(), ClusterErrorKind::Rejected);
-    assert!(error.message().contains("cluster is 1.0.0"), "{error}");
 }
 
 #[test]

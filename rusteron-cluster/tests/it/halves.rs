@@ -13,20 +13,11 @@ use rusteron_cluster::{
     Ingress, SessionHeader,
 };
 use rusteron_test_support::cluster::StandIn;
-use rusteron_test_support::{await_some, await_that};
+use rusteron_test_support::{EndOnDrop, await_some, await_that};
 
 use crate::leaders::{Members, SHORT, TIMEOUT, term};
 
 const BY_APPLICATION: ClusterState = ClusterState::Closed(ClusterCloseCause::ClosedByApplication);
-
-/// Ends threads of a scope, also if the test panics.
-pub(crate) struct EndOnDrop<'a>(pub(crate) &'a AtomicBool);
-
-impl Drop for EndOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
-}
 
 /// Polls until a leader has announced itself.
 fn await_leader(egress: &mut ClusterEgress) -> i64 {
@@ -183,29 +174,6 @@ fn offer_after_new_leaders_event_has_its_term() {
     assert_eq!(egress.state(), ClusterState::Connected);
     assert_eq!(term(&members.members[1].receive()), 3);
     assert!(members.members[0].poll().is_none());
-}
-
-#[test]
-fn claims_follow_new_leader() {
-    let mut members = Members::new();
-    let endpoints = members.endpoints();
-    let (mut ingress, mut egress) = members.session(members.context()).split();
-    members.members[2].leadership_term_id = 3;
-    members.members[2].announce(&endpoints);
-    await_leader(&mut egress);
-    await_that("a claim", || match ingress.try_claim(5) {
-        Ok(mut claim) => {
-            claim.copy_from_slice(b"claim");
-            claim.commit().is_ok()
-        }
-        Err(error) => {
-            assert!(error.is_retryable(), "{error}");
-            false
-        }
-    });
-    assert_eq!(ingress.state(), ClusterState::Connected);
-    let message = members.members[2].receive();
-    assert_eq!((term(&message), &message[SessionHeader::LENGTH..]), (3, &b"claim"[..]));
 }
 
 #[test]

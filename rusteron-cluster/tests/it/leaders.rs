@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rusteron_client::{Action, Aeron, CloseCause, OfferError, SessionEnd};
+use rusteron_client::{Action, Aeron};
 use rusteron_cluster::codec::{
     MessageHeader, SessionKeepAlive, SessionMessageHeader, decode_values,
 };
@@ -165,53 +165,6 @@ fn redirect_is_followed() {
 }
 
 #[test]
-fn redirect_without_endpoints_is_remembered() {
-    let mut members = Members::new();
-    let endpoints = members.endpoints();
-    let mut context = ClusterContext::new();
-    context
-        .set_ingress_channel(format!("aeron:udp?endpoint={}", &members.endpoints[0][2..]))
-        .unwrap()
-        .set_egress_channel("aeron:udp?endpoint=localhost:0")
-        .unwrap()
-        .set_message_timeout(TIMEOUT)
-        .unwrap();
-    let mut attempt = ClusterClient::async_connect(&members.aeron, context).expect("settings");
-    let mut work = || assert!(attempt.poll().expect("no error").is_none());
-    let request = members.members[0].await_request(&mut work);
-    members.members[0].answer(&request, 2, 1, &endpoints);
-    let request = members.members[1].await_request(&mut work);
-    members.members[1].accept(&request);
-    let mut client = await_some("the session", || attempt.poll().expect("no error"));
-    members.members[2].connect_to(&request);
-    members.members[2].leadership_term_id = 3;
-    members.members[2].announce(&endpoints);
-    await_events(&mut client, 1);
-    offer(&mut client, b"next");
-    assert_eq!(term(&members.members[2].receive()), 3);
-}
-
-#[test]
-fn new_leader_gets_messages_of_its_term() {
-    let mut members = Members::new();
-    let endpoints = members.endpoints();
-    let mut client = members.session(members.context());
-    offer(&mut client, b"old");
-    assert_eq!(term(&members.members[0].receive()), 2);
-
-    members.members[1].leadership_term_id = 3;
-    members.members[1].announce(&endpoints);
-    assert_eq!(await_events(&mut client, 1), ["leader 1 in 3"]);
-    assert_eq!(client.state(), ClusterState::AwaitNewLeaderConnection);
-    assert_eq!((client.leader_member_id(), client.leadership_term_id()), (1, 3));
-    offer(&mut client, b"new");
-    assert_eq!(client.state(), ClusterState::Connected);
-    assert_eq!(term(&members.members[1].receive()), 3);
-    members.members[1].send_message(b"answer");
-    assert_eq!(await_events(&mut client, 1), ["message 6"]);
-}
-
-#[test]
 fn late_event_of_old_leader_is_ignored() {
     let mut members = Members::new();
     let endpoints = members.endpoints();
@@ -333,47 +286,29 @@ fn adapter_passes_messages_of_its_session() {
 }
 
 #[test]
-fn lost_egress_waits_for_new_leader() {
+fn aborted_message_comes_again() {
     let mut members = Members::new();
-    let endpoints = members.endpoints();
     let mut client = members.session(members.context());
-    members.members[0].disconnect();
-    await_state(&mut client, ClusterState::AwaitNewLeader);
-    assert_eq!(client.offer(b"x"), Err(OfferError::NotConnected));
-    assert_eq!(client.send_keep_alive(), Err(OfferError::NotConnected));
-
-    members.members[2].leadership_term_id = 3;
-    members.members[2].announce(&endpoints);
-    assert_eq!(await_events(&mut client, 1), ["leader 2 in 3"]);
-    offer(&mut client, b"again");
-    assert_eq!(term(&members.members[2].receive()), 3);
-    assert_eq!(client.state(), ClusterState::Connected);
-}
-
-#[test]
-fn missing_leader_closes_session() {
-    let mut members = Members::new();
-    let mut context = members.context();
-    context.set_new_leader_timeout(Some(SHORT)).unwrap();
-    let mut client = members.session(context);
-    members.members[0].disconnect();
-    await_state(&mut client, ClusterState::Closed(ClusterCloseCause::NoNewLeader));
-    let cause = CloseCause::ClusterSession(SessionEnd::NoNewLeader);
-    assert_eq!(client.offer(b"x"), Err(OfferError::Closed(cause)));
-}
-
-#[test]
-fn polling_alone_does_not_connect_to_new_leader() {
-    let mut members = Members::new();
-    let endpoints = members.endpoints();
-    let mut context = members.context();
-    // Also the time for connecting, so it is not shorter.
-    context.set_message_timeout(Duration::from_secs(5)).unwrap();
-    let mut client = members.session(context);
-    members.members[1].leadership_term_id = 3;
-    members.members[1].announce(&endpoints);
-    await_events(&mut client, 1);
-    await_state(&mut client, ClusterState::Closed(ClusterCloseCause::NoConnectionToNewLeader));
+    for number in 0..8_u8 {
+        members.members[0].send_message(&[number]);
+    }
+    let (mut seen, mut accepted) = (Vec::new(), Vec::new());
+    await_that("all messages", || {
+        let handler = |_: &mut _, event: Egress<'_>| {
+            let Egress::Message { payload: &[number], .. } = event else { panic!("{event:?}") };
+            let is_first = seen.last() != Some(&number);
+            seen.push(number);
+            if number % 4 == 0 && is_first {
+                return Action::Abort;
+            }
+            accepted.push(number);
+            [Action::Continue, Action::Break, Action::Commit][usize::from(number) % 3]
+        };
+        client.controlled_poll_egress(handler, 10).expect("an open session");
+        accepted.len() == 8
+    });
+    assert!(accepted.iter().copied().eq(0..8), "{accepted:?}");
+    assert_eq!(seen.len(), 10, "{seen:?}");
 }
 
 #[test]

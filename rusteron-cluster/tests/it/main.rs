@@ -1,9 +1,6 @@
-//! The cluster client against Aeron's schema, Aeron's encoders and running clusters.
+//! Clients and services against Aeron's schema, stand-ins and running clusters.
 
-mod codec {
-    mod drift;
-    mod java;
-}
+mod codec;
 #[cfg(unix)]
 mod connect;
 #[cfg(unix)]
@@ -15,5 +12,3 @@ mod mark_file;
 mod one_node;
 #[cfg(all(unix, feature = "service"))]
 mod service;
-#[cfg(unix)]
-mod three_nodes;

@@ -248,14 +248,14 @@ fn other_files_are_refused() {
 
 /// Calls on another thread, because a pipe without another end can block the caller for ever.
 #[cfg(unix)]
-pub(crate) fn within_deadline<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> T {
+fn within_deadline<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || sender.send(call()));
     receiver.recv_timeout(DEADLINE).expect("an outcome in time")
 }
 
 #[cfg(unix)]
-pub(crate) fn make_pipe(path: &Path) {
+fn make_pipe(path: &Path) {
     let made = Command::new("mkfifo").arg(path).status().expect("the command mkfifo");
     assert!(made.success());
 }
@@ -274,13 +274,16 @@ fn pipe_is_refused_at_once() {
     assert!(error.message().ends_with(&text), "{error}");
 }
 
+#[cfg(all(unix, feature = "service"))]
 #[test]
-#[cfg(unix)]
-fn directory_is_refused() {
+fn pipe_for_a_recording_log_is_refused_at_once() {
     let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("cluster-mark-service-0.dat");
-    fs::create_dir(&path).expect("a directory");
-    assert_refused(&dir, ClusterErrorKind::Io(ErrorKind::InvalidInput), "not a regular file");
+    make_pipe(&dir.path().join("recording.log"));
+    let home = dir.path().to_owned();
+    let open = move || rusteron_cluster::RecordedLog::open(&home, &home);
+    let error = within_deadline(open).expect_err("a pipe");
+    assert_eq!(error.kind(), ClusterErrorKind::Io(ErrorKind::InvalidInput));
+    assert!(error.message().ends_with("recording.log: a pipe is not a regular file"), "{error}");
 }
 
 #[test]

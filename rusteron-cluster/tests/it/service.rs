@@ -2,16 +2,10 @@
 
 mod agent;
 mod command_service;
-mod determinism;
-mod ends;
 mod one_node;
-mod panics;
-mod probe;
-mod sessions;
 mod stand_in;
 mod three_nodes;
 mod tools;
-mod way_out;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -42,22 +36,23 @@ impl Node {
     }
 
     fn launch_with(options: Options, context: ServiceContext) -> Option<Self> {
-        let cluster = JavaCluster::launch(Options { service: Service::None, ..options })?;
-        let mut node =
-            Self { container: None, second: None, seen: Arc::default(), cluster, context };
+        let mut node = Self::launch_alone(options, context)?;
         node.start_service();
         node.cluster.await_leader();
         Some(node)
     }
 
+    /// Starts a member that waits for its service. `None` without Java.
+    fn launch_alone(options: Options, context: ServiceContext) -> Option<Self> {
+        let cluster = JavaCluster::launch(Options { service: Service::None, ..options })?;
+        Some(Self { container: None, second: None, seen: Arc::default(), cluster, context })
+    }
+
     /// Starts a member with two services, and waits until it leads.
     fn launch_two() -> Option<Self> {
         let properties = vec!["aeron.cluster.service.count=2".to_owned()];
-        let options = Options { service: Service::None, properties, ..Options::default() };
-        let cluster = JavaCluster::launch(options)?;
-        let context = ServiceContext::new();
-        let mut node =
-            Self { container: None, second: None, seen: Arc::default(), cluster, context };
+        let options = Options { properties, ..Options::default() };
+        let mut node = Self::launch_alone(options, ServiceContext::new())?;
         node.start_service();
         let mut context = node.context.clone();
         context.set_service_id(1).unwrap();
@@ -81,15 +76,20 @@ impl Node {
         self.container = Some(container.expect("a container"));
     }
 
-    /// Starts the member again, after its end.
+    /// Starts the member again, after its end, and waits until it leads.
     fn restart(&mut self) {
+        self.restart_alone();
+        self.start_service();
+        self.cluster.await_leader();
+    }
+
+    /// Starts the member again, after its end, and waits until it waits for its service.
+    fn restart_alone(&mut self) {
         assert!(self.container.is_none());
         self.cluster.node_mut(0).restart();
         self.cluster
             .node_mut(0)
             .await_that("a member without its service", |node| node.awaits_services());
-        self.start_service();
-        self.cluster.await_leader();
     }
 
     /// Waits for the end of the service.
@@ -124,6 +124,20 @@ impl Node {
 
     fn lifecycle(&self) -> Vec<String> {
         self.seen.lock().expect("no panic").lifecycle.clone()
+    }
+
+    /// Waits for the end after the consensus module's request.
+    fn await_orderly_end(&mut self) {
+        let cause = self.await_service();
+        let is_orderly =
+            matches!(cause, TerminationCause::ConsensusModuleTerminated { is_expected: true, .. });
+        assert!(is_orderly, "{cause:?}");
+        assert!(self.cluster.node_mut(0).await_end().expect("a status").success());
+    }
+
+    /// Lets a callback panic when it is called next.
+    fn set_trap(&self, callback: &'static str) {
+        self.seen.lock().expect("no panic").trap = Some(callback);
     }
 
     /// The value of the first counter of a type.

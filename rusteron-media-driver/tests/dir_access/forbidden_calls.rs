@@ -1,25 +1,13 @@
 //! Drivers whose system calls the kernel refuses, as in a container with a seccomp filter.
 
 use std::fs;
-use std::process::Command;
 use std::thread;
 
 use rusteron_client::{Aeron, ErrorKind};
 use rusteron_media_driver::{DirAccess, DriverInvoker, MediaDriver, ThreadingMode};
-use rusteron_test_support::{connect, driver_context, driver_context_in};
+use rusteron_test_support::{connect, driver_context, driver_context_in, ignored_test, pass};
 
 use crate::{all, check_umask, modes, set_umask, streams};
-
-/// Runs a test that is ignored otherwise in a process of its own, with no other test in it.
-fn run_apart(test: &str) {
-    let output = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", test, "--ignored", "--nocapture"])
-        .output()
-        .expect("this program starts");
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("1 passed"), "{text}");
-}
 
 /// Forbids system calls to this thread and to all that it starts.
 fn forbid(calls: &[libc::c_long]) {
@@ -44,7 +32,7 @@ fn forbid(calls: &[libc::c_long]) {
 /// As in a container whose seccomp filter has no `unshare`.
 #[test]
 fn private_without_unshare() {
-    run_apart("forbidden_calls::driver_without_unshare");
+    pass(&mut ignored_test("forbidden_calls::driver_without_unshare"));
 }
 
 #[test]
@@ -63,7 +51,7 @@ fn driver_without_unshare() {
 /// As on a file system without modes.
 #[test]
 fn error_without_modes() {
-    run_apart("forbidden_calls::driver_without_modes");
+    pass(&mut ignored_test("forbidden_calls::driver_without_modes"));
 }
 
 #[test]

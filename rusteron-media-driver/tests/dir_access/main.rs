@@ -22,7 +22,7 @@ use rusteron_client::{
 use rusteron_media_driver::{DirAccess, DriverInvoker, MediaDriver, ThreadingMode};
 use rusteron_test_support::{
     DEADLINE, connect, connected_pair, context, driver_context, driver_context_in, free_port,
-    offer, receive, skip,
+    ignored_test, offer, pass, receive, skip,
 };
 
 const MEDIA_DRIVER: &str = env!("CARGO_BIN_EXE_media_driver");
@@ -87,14 +87,25 @@ fn check_umask() {
 }
 
 #[test]
-fn private_files_of_threads() {
+fn files_have_the_modes_of_the_access() {
     set_umask();
-    for mode in [ThreadingMode::Shared, ThreadingMode::SharedNetwork, ThreadingMode::Dedicated] {
+    let private = all(0o700, 0o600);
+    for (mode, access, expected) in [
+        (ThreadingMode::Shared, None, &private),
+        (ThreadingMode::SharedNetwork, Some(DirAccess::Private), &private),
+        (ThreadingMode::Dedicated, None, &private),
+        (ThreadingMode::Shared, Some(DirAccess::Group), &all(0o750, 0o660)),
+        (ThreadingMode::Shared, Some(DirAccess::Umask), &all(0o755, 0o644)),
+    ] {
         let mut context = driver_context();
         context.set_threading_mode(mode).expect("a mode");
+        if let Some(access) = access {
+            context.set_dir_access(access).expect("an access");
+            assert_eq!(context.dir_access(), access);
+        }
         let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
         let _streams = streams(driver.aeron_dir());
-        assert_eq!(modes(driver.aeron_dir()), all(0o700, 0o600), "{mode:?}");
+        assert_eq!(modes(driver.aeron_dir()), *expected, "{mode:?} {access:?}");
         check_umask();
     }
 }
@@ -168,22 +179,6 @@ fn never_open_to_others() {
         is_over.store(true, Ordering::Relaxed);
         assert_ne!(looking.join().expect("nothing open to others"), 0);
     });
-}
-
-#[test]
-fn group_and_umask_access() {
-    set_umask();
-    for (access, modes_of_it) in
-        [(DirAccess::Group, all(0o750, 0o660)), (DirAccess::Umask, all(0o755, 0o644))]
-    {
-        let mut context = driver_context();
-        context.set_dir_access(access).expect("an access");
-        assert_eq!(context.dir_access(), access);
-        let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
-        let _streams = streams(driver.aeron_dir());
-        assert_eq!(modes(driver.aeron_dir()), modes_of_it, "{access}");
-        check_umask();
-    }
 }
 
 /// Returns whether this is the superuser, who can become another user. If not, says so.
@@ -439,16 +434,8 @@ fn default_dir_of_other_user_is_logged() {
     let link = home.path().join("link");
     std::os::unix::fs::symlink(&dir, &link).expect("a link");
     let say = || {
-        let output = Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", "client_in_default_dir", "--ignored", "--nocapture"])
-            .env("USER", &name)
-            .env_remove("AERON_DIR")
-            .env(DIR, &link)
-            .output()
-            .expect("this program starts");
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(text.contains("connected twice"), "{text}");
-        text
+        let mut test = ignored_test("client_in_default_dir");
+        pass(test.env("USER", &name).env_remove("AERON_DIR").env(DIR, &link))
     };
     assert!(!say().contains("WARN"));
     std::os::unix::fs::chown(&dir, Some(OTHER), None).expect("another owner");

@@ -83,23 +83,6 @@ fn end_in_hook_is_handed_over() {
 }
 
 #[test]
-fn default_rejects_termination() {
-    let calls = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&calls);
-    let mut context = driver_context();
-    context
-        .set_termination_hook(move || {
-            counter.fetch_add(1, Ordering::SeqCst);
-        })
-        .expect("a hook");
-    let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
-    request_driver_termination(driver.aeron_dir(), b"please").expect("a request");
-    // Commands are handled in their order.
-    drop(connect(&driver).add_publication("aeron:ipc", 1).expect("a publication"));
-    assert_eq!(calls.load(Ordering::SeqCst), 0);
-}
-
-#[test]
 fn validator_panic_rejects_request() {
     let calls = Arc::new(AtomicUsize::new(0));
     let (validations, hooks) = (Arc::clone(&calls), Arc::clone(&calls));
@@ -306,28 +289,4 @@ fn end_during_an_add_unmaps_its_log() {
         assert!(!is_mapped(), "after {duty_cycles} duty cycles");
     }
     assert!(was_mapped, "too few duty cycles");
-}
-
-#[test]
-fn invoker_moves_between_threads() {
-    let mut context = DriverContext::new().expect("a context");
-    context.set_threading_mode(ThreadingMode::Dedicated).expect("a mode");
-    let mut driver = DriverInvoker::launch_embedded(context).expect("a driver");
-    let dir = driver.aeron_dir().to_owned();
-    let is_done = std::sync::atomic::AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !is_done.load(Ordering::SeqCst) {
-                let work = driver.do_work().expect("a turn");
-                driver.idle(work);
-            }
-        });
-        let aeron = Aeron::connect(rusteron_test_support::context(&dir)).expect("a client");
-        let (mut publication, mut subscription) =
-            rusteron_test_support::connected_pair(&aeron, "aeron:ipc");
-        rusteron_test_support::exchange(&mut publication, &mut subscription, 100);
-        drop((publication, subscription, aeron));
-        is_done.store(true, Ordering::SeqCst);
-    });
-    assert!(driver.cnc_file().expect("its file").errors().is_empty());
 }

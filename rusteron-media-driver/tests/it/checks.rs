@@ -6,9 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use rusteron_media_driver::{
-    DriverContext, ErrorKind, MediaDriver, NameResolver, Result, UdpInterceptor,
-};
+use rusteron_media_driver::{DriverContext, ErrorKind, MediaDriver, NameResolver, Result};
 use rusteron_test_support::{DriverProcess, connect, driver_context, media_driver, skip};
 
 use crate::MEDIA_DRIVER;
@@ -133,26 +131,6 @@ fn affinity_settings_without_cpu() {
     let without = launch(-1);
     assert_eq!(without, launch(0));
     assert!(matches!(without, Ok(()) | Err(ErrorKind::InvalidArgument)), "{without:?}");
-}
-
-#[test]
-fn incoming_interceptors() {
-    let mut context = driver_context();
-    context
-        .set_incoming_interceptors(&[UdpInterceptor::Loss, UdpInterceptor::FixedLoss])
-        .and_then(|context| context.set_incoming_interceptors(&[UdpInterceptor::MultiGapLoss]))
-        .and_then(|context| context.set_incoming_interceptors(&[]))
-        .and_then(|context| context.set_incoming_interceptors(&[UdpInterceptor::Loss]))
-        .expect("interceptors");
-    let error = context.set_incoming_interceptors(&[UdpInterceptor::Loss; 11]).map(drop);
-    assert_eq!(error.expect_err("too many").kind(), ErrorKind::InvalidArgument);
-    // Without arguments in the environment it loses nothing.
-    let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
-    let aeron = connect(&driver);
-    let channel = rusteron_test_support::udp_channel();
-    let (mut publication, mut subscription) =
-        rusteron_test_support::connected_pair(&aeron, &channel);
-    rusteron_test_support::exchange(&mut publication, &mut subscription, 50);
 }
 
 #[test]

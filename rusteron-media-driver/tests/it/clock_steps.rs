@@ -8,11 +8,11 @@ use std::time::Duration;
 use rusteron_client::{Aeron, CncFile};
 use rusteron_test_support::{
     ChildProcess, DriverProcess, SHORT_DRIVER_TIMEOUT, SteppedHome, await_that, connected_pair,
-    context, exchange, free_port, has_java, job, read_line, watchful_context,
+    context, exchange, free_port, has_java, java_driver_with, job, read_line, watchful_context,
 };
 
 use crate::MEDIA_DRIVER;
-use crate::java::{STREAM, exchange_command, java_driver_with};
+use crate::java::{STREAM, exchange_command};
 
 /// Types of counters.
 const CLIENT_HEARTBEAT: i32 = 11;

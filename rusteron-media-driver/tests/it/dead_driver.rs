@@ -10,11 +10,12 @@ use rusteron_client::{
     Aeron, CloseCause, Context, ErrorKind, IdleStrategyKind, OfferError, PollError,
 };
 use rusteron_media_driver::is_driver_active;
-use rusteron_test_support::{ChildProcess, DriverProcess, await_that, context, has_java};
+use rusteron_test_support::{
+    ChildProcess, DriverProcess, await_that, context, has_java, java_driver,
+};
 use tempfile::TempDir;
 
 use crate::MEDIA_DRIVER;
-use crate::java::java_driver;
 
 const FOREVER: Duration = Duration::from_secs(3600);
 
@@ -181,4 +182,60 @@ fn killed_driver_of_java_is_replaced() {
     let _successor = start_ready(&dir);
     let aeron = Aeron::connect(patient(&dir)).expect("a client");
     drop(aeron.add_publication("aeron:ipc", 1001).expect("a publication"));
+}
+
+/// A client holds claims, a message, a counter and a registration while its driver is killed.
+#[test]
+fn handles_stay_usable() {
+    let home = home();
+    let dir = home.path().join("aeron");
+    let mut driver = start_ready(&dir);
+    let aeron = Aeron::connect(patient(&dir)).expect("a client");
+    let mut subscription = aeron.add_subscription("aeron:ipc", 1001).expect("a subscription");
+    let mut exclusive = aeron.add_exclusive_publication("aeron:ipc", 1001).expect("a publication");
+    let mut forgetful = aeron.add_exclusive_publication("aeron:ipc", 1001).expect("a publication");
+    let shared = aeron.add_publication("aeron:ipc", 1001).expect("a publication");
+    let counter = aeron.add_counter(1001, b"key", "label").expect("a counter");
+    await_that("the connections", || subscription.image_count() == 3);
+    await_that("an offer", || exclusive.offer(b"held").is_ok());
+    await_that("windows for claims", || {
+        forgetful.available_window().is_ok_and(|window| window > 0)
+            && shared.available_window().is_ok_and(|window| window > 0)
+    });
+
+    let mut of_exclusive = exclusive.try_claim(1_000).expect("a claim");
+    let mut of_shared = shared.try_claim(1_000).expect("a claim");
+    std::mem::forget(forgetful.try_claim(1_000).expect("a claim"));
+    let mut received = 0;
+    await_that("the message", || {
+        let polled = subscription.poll(
+            |message, header| {
+                kill(&mut driver);
+                await_that("the client's end", || aeron.is_closed());
+                of_exclusive.fill(1);
+                of_shared.fill(2);
+                counter.increment();
+                assert_eq!((message, header.stream_id()), (&b"held"[..], 1001));
+                received += 1;
+            },
+            1,
+        );
+        polled.is_err() || received > 0
+    });
+    assert_eq!(received, 1);
+    let outcome = aeron.async_add_publication("aeron:ipc", 7);
+    assert_eq!(outcome.expect_err("closed").kind(), ErrorKind::ClientClosed);
+    let other = std::thread::scope(|scope| {
+        scope.spawn(move || of_shared.commit()).join().expect("a claim moves to any thread")
+    });
+    assert!(matches!(other, Ok(_) | Err(OfferError::Unblocked)), "{other:?}");
+    of_exclusive.abort();
+    // The client says that it is closed before each of its resources does.
+    await_that("the publications' end", || exclusive.is_closed() && shared.is_closed());
+    await_that("the subscription's end", || subscription.is_closed());
+    assert!(matches!(exclusive.try_claim(1).expect_err("closed"), OfferError::Closed(_)));
+    assert!(matches!(subscription.poll(|_, _| {}, 10), Err(PollError::Closed(_))));
+    assert_eq!(aeron.counters_reader().value(counter.counter_id()), Some(1));
+    drop((aeron, exclusive, forgetful, counter, subscription));
+    assert!(matches!(shared.offer(b"x"), Err(OfferError::Closed(_))));
 }

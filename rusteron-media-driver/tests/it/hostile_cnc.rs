@@ -4,7 +4,7 @@
 use std::net::UdpSocket;
 use std::sync::mpsc;
 
-use rusteron_client::{Aeron, CncFile, Image, UncheckedChannel};
+use rusteron_client::{Aeron, CncFile, Image, Result, UncheckedChannel};
 use rusteron_media_driver::{DriverContext, DriverInvoker};
 use rusteron_test_support::{
     DEADLINE, ForgedCnc, await_some, await_that, connect, context, launch, udp_channel,
@@ -14,18 +14,36 @@ const TERM: i64 = 64 * 1024;
 /// The second and the third leave four bytes of a term to be cleaned, over IPC and over UDP.
 const POSITIONS: [i64; 6] = [TERM - 4, 2 * TERM - 4, 3 * TERM, 4 * TERM, 5 * TERM, i64::MAX];
 
-/// A publication added by a client that connects. Its commands are read after the forged ones.
-fn add_publication(driver: &mut DriverInvoker, stream_id: i32) {
+fn launch_invoker() -> DriverInvoker {
+    DriverInvoker::launch_embedded(DriverContext::new().expect("a context")).expect("a driver")
+}
+
+/// A client that this thread runs, too.
+fn connect_invoker(driver: &mut DriverInvoker) -> Aeron {
     driver.do_work().expect("work");
     let mut settings = context(driver.aeron_dir());
     settings.set_use_conductor_agent_invoker(true).expect("a setting");
-    let aeron = Aeron::connect(settings).expect("a client");
-    let mut adding = aeron.async_add_publication("aeron:ipc", stream_id).expect("a command");
-    let publication = await_some("the publication", || {
+    Aeron::connect(settings).expect("a client")
+}
+
+/// Runs both until there is an answer.
+fn complete<T>(
+    driver: &mut DriverInvoker,
+    aeron: &Aeron,
+    mut poll: impl FnMut() -> Result<Option<T>>,
+) -> T {
+    await_some("the answer", || {
         driver.do_work().expect("work");
         aeron.do_work().expect("work");
-        adding.poll().expect("no error")
-    });
+        poll().expect("no error")
+    })
+}
+
+/// A publication added by a client that connects. Its commands are read after the forged ones.
+fn add_publication(driver: &mut DriverInvoker, stream_id: i32) {
+    let aeron = connect_invoker(driver);
+    let mut adding = aeron.async_add_publication("aeron:ipc", stream_id).expect("a command");
+    let publication = complete(driver, &aeron, || adding.poll());
     drop(publication);
     aeron.do_work().expect("work");
 }
@@ -33,8 +51,7 @@ fn add_publication(driver: &mut DriverInvoker, stream_id: i32) {
 #[test]
 fn record_of_any_length_is_dropped() {
     const ADD_PUBLICATION: i32 = 1;
-    let mut driver =
-        DriverInvoker::launch_embedded(DriverContext::new().expect("a context")).expect("a driver");
+    let mut driver = launch_invoker();
     let forged = ForgedCnc::open(driver.aeron_dir());
     for length in [1, 7, 1 << 20, (1 << 20) + 8, 1 << 30, i32::MAX - 7, i32::MAX] {
         for type_id in [ADD_PUBLICATION, -1] {
@@ -50,8 +67,7 @@ fn record_of_any_length_is_dropped() {
 
 #[test]
 fn text_of_any_length_is_refused() {
-    let mut driver =
-        DriverInvoker::launch_embedded(DriverContext::new().expect("a context")).expect("a driver");
+    let mut driver = launch_invoker();
     let forged = ForgedCnc::open(driver.aeron_dir());
     // The length of the text ends the fixed part of the command.
     let commands =
@@ -98,28 +114,16 @@ fn refused_channels_leave_room_for_other_errors() {
 
 #[test]
 fn terms_are_cleaned_within_their_bounds() {
-    let driver_context = DriverContext::new().expect("a context");
-    let mut driver = DriverInvoker::launch_embedded(driver_context).expect("a driver");
-    driver.do_work().expect("work");
-    let mut settings = context(driver.aeron_dir());
-    settings.set_use_conductor_agent_invoker(true).expect("a setting");
-    let aeron = Aeron::connect(settings).expect("a client");
+    let mut driver = launch_invoker();
+    let aeron = connect_invoker(&mut driver);
     let forged = ForgedCnc::open(driver.aeron_dir());
     let channels = ["aeron:ipc?term-length=64k", &format!("{}|term-length=64k", udp_channel())];
     for (stream_id, channel) in (1001..).zip(channels) {
         let mut adding = aeron.async_add_subscription(channel, stream_id).expect("a command");
-        let mut subscription = await_some("the subscription", || {
-            driver.do_work().expect("work");
-            aeron.do_work().expect("work");
-            adding.poll().expect("no error")
-        });
+        let mut subscription = complete(&mut driver, &aeron, || adding.poll());
         let mut adding =
             aeron.async_add_exclusive_publication(channel, stream_id).expect("a command");
-        let publication = await_some("the publication", || {
-            driver.do_work().expect("work");
-            aeron.do_work().expect("work");
-            adding.poll().expect("no error")
-        });
+        let publication = complete(&mut driver, &aeron, || adding.poll());
         let counter_id = await_some("the image", || {
             driver.do_work().expect("work");
             aeron.do_work().expect("work");
@@ -141,8 +145,7 @@ fn terms_are_cleaned_within_their_bounds() {
 fn long_reason_of_rejection_is_shortened() {
     const REJECT_IMAGE: i32 = 0x10;
     const MAX_LENGTH: usize = Image::MAX_REASON_LENGTH;
-    let mut driver =
-        DriverInvoker::launch_embedded(DriverContext::new().expect("a context")).expect("a driver");
+    let mut driver = launch_invoker();
     driver.do_work().expect("work");
     let (sender, reasons) = mpsc::channel();
     let mut settings = context(driver.aeron_dir());
@@ -158,21 +161,13 @@ fn long_reason_of_rejection_is_shortened() {
     let forged = ForgedCnc::open(driver.aeron_dir());
     let channel = udp_channel();
     let mut adding = aeron.async_add_subscription(&channel, 1001).expect("a command");
-    let mut subscription = await_some("the subscription", || {
-        driver.do_work().expect("work");
-        aeron.do_work().expect("work");
-        adding.poll().expect("no error")
-    });
+    let mut subscription = complete(&mut driver, &aeron, || adding.poll());
     let letters = [4, 999, 1000, 1001, 1003, 1004, 1005, 1016, 1023].map(|n| "A".repeat(n));
     // Two bytes a character, the last of which would be cut in two.
     let umlauts = [format!("A{}", "ä".repeat(500)), format!("A{}", "ä".repeat(511))];
     for reason in letters.into_iter().chain(umlauts) {
         let mut adding = aeron.async_add_exclusive_publication(&channel, 1001).expect("a command");
-        let publication = await_some("the publication", || {
-            driver.do_work().expect("work");
-            aeron.do_work().expect("work");
-            adding.poll().expect("no error")
-        });
+        let publication = complete(&mut driver, &aeron, || adding.poll());
         let image = await_some("the image", || {
             driver.do_work().expect("work");
             aeron.do_work().expect("work");
@@ -202,8 +197,7 @@ fn long_reason_of_rejection_is_shortened() {
 fn address_with_misplaced_delimiters_is_refused() {
     const ADD_PUBLICATION: (i32, usize) = (1, 24);
     const ADD_SUBSCRIPTION: (i32, usize) = (4, 32);
-    let mut driver =
-        DriverInvoker::launch_embedded(DriverContext::new().expect("a context")).expect("a driver");
+    let mut driver = launch_invoker();
     let forged = ForgedCnc::open(driver.aeron_dir());
     let endpoint = udp_channel();
     let interfaces = ["1/2:3", "localhost/24:0", "/[]", "[/]", "[::1]/3]", "%[]", "%[]/8"];
@@ -241,20 +235,12 @@ fn await_status_message(driver: &mut DriverInvoker, publisher: &UdpSocket) {
 #[test]
 fn removed_destination_gets_no_status_message() {
     const REMOVE_RCV_DESTINATION: i32 = 0xD;
-    let mut driver =
-        DriverInvoker::launch_embedded(DriverContext::new().expect("a context")).expect("a driver");
-    driver.do_work().expect("work");
-    let mut settings = context(driver.aeron_dir());
-    settings.set_use_conductor_agent_invoker(true).expect("a setting");
-    let aeron = Aeron::connect(settings).expect("a client");
+    let mut driver = launch_invoker();
+    let aeron = connect_invoker(&mut driver);
     let forged = ForgedCnc::open(driver.aeron_dir());
     let mut adding =
         aeron.async_add_subscription("aeron:udp?control-mode=manual", 1001).expect("a command");
-    let mut subscription = await_some("the subscription", || {
-        driver.do_work().expect("work");
-        aeron.do_work().expect("work");
-        adding.poll().expect("no error")
-    });
+    let mut subscription = complete(&mut driver, &aeron, || adding.poll());
     let publishers = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a socket"));
     let destinations = publishers.each_ref().map(|publisher| {
         publisher.set_nonblocking(true).expect("a socket");
@@ -263,11 +249,7 @@ fn removed_destination_gets_no_status_message() {
     });
     for destination in &destinations {
         let mut adding = subscription.async_add_destination(destination).expect("a command");
-        await_some("the destination", || {
-            driver.do_work().expect("work");
-            aeron.do_work().expect("work");
-            adding.poll().expect("no error")
-        });
+        complete(&mut driver, &aeron, || adding.poll());
     }
     for publisher in &publishers {
         await_status_message(&mut driver, publisher);
@@ -299,37 +281,21 @@ fn removed_destination_gets_no_status_message() {
 /// With the third, C's array of them grows, and the addresses of publishers in it move.
 #[test]
 fn image_has_many_destinations() {
-    let mut driver =
-        DriverInvoker::launch_embedded(DriverContext::new().expect("a context")).expect("a driver");
-    driver.do_work().expect("work");
-    let mut settings = context(driver.aeron_dir());
-    settings.set_use_conductor_agent_invoker(true).expect("a setting");
-    let aeron = Aeron::connect(settings).expect("a client");
+    let mut driver = launch_invoker();
+    let aeron = connect_invoker(&mut driver);
     let mut adding =
         aeron.async_add_subscription("aeron:udp?control-mode=manual", 1001).expect("a command");
-    let mut subscription = await_some("the subscription", || {
-        driver.do_work().expect("work");
-        aeron.do_work().expect("work");
-        adding.poll().expect("no error")
-    });
+    let mut subscription = complete(&mut driver, &aeron, || adding.poll());
     let mut publications = Vec::new();
     for destination in [(); 6].map(|()| udp_channel()) {
         let mut adding = subscription.async_add_destination(&destination).expect("a command");
-        await_some("the destination", || {
-            driver.do_work().expect("work");
-            aeron.do_work().expect("work");
-            adding.poll().expect("no error")
-        });
+        complete(&mut driver, &aeron, || adding.poll());
         let channel = format!(
             "{destination}|session-id=7|init-term-id=0|term-id=0|term-offset=0\
                                |term-length=64k"
         );
         let mut adding = aeron.async_add_exclusive_publication(&channel, 1001).expect("a command");
-        publications.push(await_some("the publication", || {
-            driver.do_work().expect("work");
-            aeron.do_work().expect("work");
-            adding.poll().expect("no error")
-        }));
+        publications.push(complete(&mut driver, &aeron, || adding.poll()));
     }
     // The driver gives up a publisher that is a term behind the others for five seconds.
     await_that("the connections", || {

@@ -3,14 +3,14 @@
 //! Without Java these tests do nothing, and say so; `RUSTERON_REQUIRE_JAVA=1` makes that a failure.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use rusteron_client::{Aeron, CncFile, Publication, Subscription};
 use rusteron_media_driver::{ErrorKind, MediaDriver, is_driver_active};
 use rusteron_test_support::{
     ChildProcess, DEADLINE, await_that, connect, context, driver_context_in, free_port, has_java,
-    java_run,
+    java_driver, java_program,
 };
 
 const EXCHANGE: &str = "Exchange.java";
@@ -19,41 +19,6 @@ pub(crate) const STREAM: i32 = 1001;
 
 const COUNT: usize = 500;
 
-/// A Java program.
-fn java(arguments: &[&str]) -> Command {
-    let mut command = Command::new(java_run());
-    command
-        .args(arguments)
-        .args(["-XX:TieredStopAtLevel=1", "-Xmx256m", "-Xshare:auto"])
-        .stdout(Stdio::piped());
-    command
-}
-
-/// Aeron's driver, running.
-pub(crate) fn java_driver(dir: &Path) -> ChildProcess {
-    java_driver_with(dir, |command| command)
-}
-
-/// The same, with more options.
-pub(crate) fn java_driver_with(
-    dir: &Path,
-    change: impl FnOnce(&mut Command) -> &mut Command,
-) -> ChildProcess {
-    let mut command = java(&[
-        "io.aeron.driver.MediaDriver",
-        &format!("-Daeron.dir={}", dir.display()),
-        "-Daeron.threading.mode=SHARED",
-        "-Daeron.shared.idle.strategy=backoff",
-    ]);
-    let mut java = ChildProcess::spawn(change(&mut command));
-    await_that("the Java driver", || {
-        let ended = java.try_wait();
-        assert!(ended.is_none(), "{ended:?}");
-        is_driver_active(dir, Duration::from_secs(10)).expect("an answer")
-    });
-    java
-}
-
 fn exchange(role: &str, dir: &Path, channel: &str) -> ChildProcess {
     ChildProcess::spawn(&mut exchange_command(role, dir, channel, COUNT))
 }
@@ -61,7 +26,7 @@ fn exchange(role: &str, dir: &Path, channel: &str) -> ChildProcess {
 /// One side of an exchange on the stream [`STREAM`], in Java. Its driver timeout is a minute.
 pub(crate) fn exchange_command(role: &str, dir: &Path, channel: &str, count: usize) -> Command {
     let dir = dir.display().to_string();
-    java(&[EXCHANGE, role, &dir, channel, &STREAM.to_string(), &count.to_string()])
+    java_program(&[EXCHANGE, role, &dir, channel, &STREAM.to_string(), &count.to_string()])
 }
 
 /// The same as `fill` in `Exchange.java`.

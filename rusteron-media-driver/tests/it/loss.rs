@@ -1,10 +1,10 @@
 //! Interceptors that the environment configures, in several drivers of one process.
 
-use std::process::Command;
-
 use rusteron_client::{Aeron, Publication, Subscription};
 use rusteron_media_driver::{ErrorKind, MediaDriver, UdpInterceptor};
-use rusteron_test_support::{await_some, await_that, connect, driver_context, free_port};
+use rusteron_test_support::{
+    await_some, await_that, connect, driver_context, free_port, ignored_test, pass,
+};
 
 const ARGUMENTS: &str = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS";
 
@@ -17,24 +17,12 @@ const BURST: usize = 64;
 /// More than the heartbeats that a stream sends while a test is patient.
 const FAR: usize = 1000;
 
-/// Runs a test of this module in a process with arguments for interceptors in its environment.
-fn run_with(variable: &str, arguments: &str, test: &str) {
-    let output = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", test, "--ignored", "--nocapture"])
-        .env(variable, arguments)
-        .output()
-        .expect("this program starts");
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("1 passed"), "{text}");
-}
-
 /// The interceptor of Aeron has one random state for all threads and drivers of a process, without a
 /// lock. Its arguments are in the environment, so that it takes a process.
 #[test]
 fn drivers_have_own_random_state() {
     let arguments = format!("rate={RATE}|seed={SEED}|recv-msg-mask=2");
-    run_with(ARGUMENTS, &arguments, "loss::two_drivers_with_random_loss");
+    pass(ignored_test("loss::two_drivers_with_random_loss").env(ARGUMENTS, arguments));
 }
 
 #[test]
@@ -60,7 +48,8 @@ fn two_drivers_with_random_loss() {
 #[test]
 fn unreadable_arguments_are_rejected() {
     let variable = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS";
-    run_with(variable, "term-id=3|length=long", "loss::driver_with_unreadable_arguments");
+    let mut test = ignored_test("loss::driver_with_unreadable_arguments");
+    pass(test.env(variable, "term-id=3|length=long"));
 }
 
 #[test]

@@ -10,10 +10,6 @@ mod clock_steps;
 mod coverage;
 #[cfg(all(target_os = "linux", feature = "binary"))]
 mod dead_driver;
-#[cfg(target_os = "linux")]
-mod embedded_dir;
-#[cfg(all(unix, feature = "binary"))]
-mod faults;
 #[cfg(unix)]
 mod hostile_cnc;
 mod hostile_datagrams;

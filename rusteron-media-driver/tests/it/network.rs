@@ -2,7 +2,6 @@
 
 use std::net::UdpSocket;
 use std::ops::RangeInclusive;
-use std::time::Duration;
 
 use rusteron_client::{Aeron, ExclusivePublication, Header, Subscription, SystemCounter};
 use rusteron_media_driver::{
@@ -10,8 +9,7 @@ use rusteron_media_driver::{
     Preset, ThreadingMode,
 };
 use rusteron_test_support::{
-    Random, await_some, await_that, connect, connected_pair, driver_context, exchange,
-    exchange_with, free_port, udp_channel,
+    Random, await_that, connect, connected_pair, driver_context, exchange, free_port, udp_channel,
 };
 
 fn context() -> DriverContext {
@@ -22,19 +20,6 @@ fn context() -> DriverContext {
 
 fn count(aeron: &Aeron, counter: SystemCounter) -> i64 {
     counter.read(&aeron.counters_reader()).expect("the counter")
-}
-
-#[test]
-fn unicast_between_two_drivers() {
-    let sender = MediaDriver::launch_embedded_with(context()).expect("a driver");
-    let receiver = MediaDriver::launch_embedded_with(context()).expect("a driver");
-    let (from, to) = (connect(&sender), connect(&receiver));
-    let channel = udp_channel();
-    let mut subscription = to.add_subscription(&channel, 1001).expect("a subscription");
-    let mut publication = from.add_exclusive_publication(&channel, 1001).expect("a publication");
-    exchange(&mut publication, &mut subscription, 1000);
-    assert!(count(&to, SystemCounter::BytesReceived) > 500_000);
-    assert_eq!(count(&to, SystemCounter::Errors), 0);
 }
 
 /// A child that inherited a socket would occupy its port.
@@ -56,72 +41,6 @@ fn children_do_not_inherit_sockets() {
     assert_eq!(child.try_wait().expect("a state"), None, "it has run all the while");
     drop(child.stdin.take());
     child.wait().expect("its end");
-}
-
-#[test]
-fn multicast_on_loopback() {
-    let driver = MediaDriver::launch_embedded_with(context()).expect("a driver");
-    let aeron = connect(&driver);
-    let channel = format!("aeron:udp?endpoint=239.255.54.1:{}|interface=127.0.0.1", free_port());
-    let mut first = aeron.add_subscription(&channel, 1001).expect("a subscription");
-    let mut second = aeron.add_subscription(&channel, 1001).expect("a subscription");
-    let mut publication = aeron.add_exclusive_publication(&channel, 1001).expect("a publication");
-    await_that("both", || first.is_connected() && second.is_connected());
-    exchange_with(&mut publication, &mut [&mut first, &mut second], 500);
-}
-
-#[test]
-fn multi_destination_publication() {
-    let driver = MediaDriver::launch_embedded_with(context()).expect("a driver");
-    let aeron = connect(&driver);
-    // By control channel: subscribers join. By hand: the publisher adds them.
-    let control = format!("127.0.0.1:{}", free_port());
-    let joining = format!("aeron:udp?endpoint=127.0.0.1:0|control={control}|control-mode=dynamic");
-    let mut first = aeron.add_subscription(&joining, 1001).expect("a subscription");
-    let mut second = aeron.add_subscription(&joining, 1001).expect("a subscription");
-    let mut publication = aeron
-        .add_exclusive_publication(
-            // The slower of the two counts, or it would lose messages.
-            format!("aeron:udp?control={control}|control-mode=dynamic|fc=min,g:/1"),
-            1001,
-        )
-        .expect("a publication");
-    await_that("both", || first.is_connected() && second.is_connected());
-    exchange_with(&mut publication, &mut [&mut first, &mut second], 300);
-
-    let endpoints = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
-    let [mut first, mut second] = endpoints.clone().map(|endpoint| {
-        let channel = format!("aeron:udp?endpoint={endpoint}");
-        aeron.add_subscription(&channel, 1002).expect("a subscription")
-    });
-    let mut publication = aeron
-        .add_exclusive_publication("aeron:udp?control-mode=manual|fc=min", 1002)
-        .expect("a publication");
-    for endpoint in &endpoints {
-        publication
-            .add_destination(format!("aeron:udp?endpoint={endpoint}"))
-            .expect("a destination");
-    }
-    await_that("both", || first.is_connected() && second.is_connected());
-    exchange_with(&mut publication, &mut [&mut first, &mut second], 300);
-}
-
-#[test]
-fn multi_destination_subscription() {
-    let driver = MediaDriver::launch_embedded_with(context()).expect("a driver");
-    let aeron = connect(&driver);
-    let mut subscription =
-        aeron.add_subscription("aeron:udp?control-mode=manual", 1001).expect("a subscription");
-    let channels = [udp_channel(), udp_channel()];
-    for channel in &channels {
-        subscription.add_destination(channel).expect("a destination");
-    }
-    for channel in &channels {
-        let mut publication =
-            aeron.add_exclusive_publication(channel, 1001).expect("a publication");
-        await_that("the connection", || publication.is_connected());
-        exchange(&mut publication, &mut subscription, 200);
-    }
 }
 
 #[test]
@@ -181,25 +100,8 @@ fn invalid_loss_rates() {
 
 #[test]
 fn flow_and_congestion_control() {
-    let mut context = context();
-    assert_eq!(context.unicast_flow_control(), Some(FlowControlStrategy::UnicastMax));
-    assert_eq!(context.multicast_flow_control(), Some(FlowControlStrategy::MulticastMax));
-    assert_eq!(context.congestion_control(), Some(CongestionControlStrategy::FromChannel));
-    assert_eq!(context.name_resolver(), Some(NameResolver::System));
     for strategy in FlowControlStrategy::ALL {
-        context.set_unicast_flow_control(*strategy).expect("a strategy");
-        assert_eq!(context.unicast_flow_control(), Some(*strategy));
-        context.set_multicast_flow_control(*strategy).expect("a strategy");
-        assert_eq!(context.multicast_flow_control(), Some(*strategy));
         assert_eq!(strategy.name().parse::<FlowControlStrategy>().expect("itself"), *strategy);
-    }
-    for strategy in CongestionControlStrategy::ALL {
-        context.set_congestion_control(*strategy).expect("a strategy");
-        assert_eq!(context.congestion_control(), Some(*strategy));
-    }
-    for resolver in NameResolver::ALL {
-        context.set_name_resolver(*resolver).expect("a resolver");
-        assert_eq!(context.name_resolver(), Some(*resolver));
     }
     let error = "fastest".parse::<FlowControlStrategy>().expect_err("no strategy");
     assert!(error.message().contains("multicast_min"), "{error:?}");
@@ -216,99 +118,6 @@ fn flow_and_congestion_control() {
     let channel = format!("aeron:udp?endpoint=anywhere:{}", free_port());
     let (mut publication, mut subscription) = connected_pair(&aeron, &channel);
     exchange(&mut publication, &mut subscription, 100);
-}
-
-#[test]
-fn name_resolver_gossip() {
-    let ports = [free_port(), free_port()];
-    let launch = |name: &str, own: usize| {
-        let mut context = context();
-        context
-            .set_name_resolver(NameResolver::Driver)
-            .and_then(|context| context.set_resolver_name(name))
-            .and_then(|context| {
-                context.set_resolver_interface(&format!("127.0.0.1:{}", ports[own]))
-            })
-            .and_then(|context| {
-                context.set_resolver_bootstrap_neighbor(&format!("127.0.0.1:{}", ports[1 - own]))
-            })
-            .and_then(|context| context.set_self_resolution_interval(Duration::from_millis(50)))
-            .expect("settings");
-        MediaDriver::launch_embedded_with(context).expect("a driver")
-    };
-    let (here, there) = (launch("here", 0), launch("there", 1));
-    let (from, to) = (connect(&here), connect(&there));
-    let port = free_port();
-    let mut subscription = to
-        .add_subscription(format!("aeron:udp?endpoint=127.0.0.1:{port}"), 1001)
-        .expect("a subscription");
-    let channel = format!("aeron:udp?endpoint=there:{port}");
-    // The operating system does not know the name, and the neighbour has it soon.
-    let mut publication =
-        await_some("the neighbour's name", || from.add_exclusive_publication(&channel, 1001).ok());
-    exchange(&mut publication, &mut subscription, 100);
-}
-
-/// An entry of a resolution frame, which says that 127.0.0.1 has a name of a length.
-fn resolution_entry(name: &str, claimed_length: i16) -> Vec<u8> {
-    let mut entry = vec![1, 0, 0x98, 0x1f, 0, 0, 0, 0, 127, 0, 0, 1];
-    entry.extend(claimed_length.to_le_bytes());
-    entry.extend(name.as_bytes());
-    entry.resize(entry.len().next_multiple_of(8), 0);
-    entry
-}
-
-fn resolution_frame(entries: &[Vec<u8>]) -> Vec<u8> {
-    let length = 8 + entries.iter().map(Vec::len).sum::<usize>();
-    let mut frame = Vec::from((length as i32).to_le_bytes());
-    frame.extend([0, 0, 7, 0]);
-    frame.extend(entries.concat());
-    frame
-}
-
-#[test]
-fn resolution_beyond_datagram() {
-    let port = free_port();
-    let mut context = context();
-    context
-        .set_name_resolver(NameResolver::Driver)
-        .and_then(|context| context.set_resolver_name("here"))
-        .and_then(|context| context.set_resolver_interface(&format!("127.0.0.1:{port}")))
-        .expect("settings");
-    let driver = MediaDriver::launch_embedded_with(context).expect("a driver");
-    let aeron = connect(&driver);
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-    let invalid = |count| {
-        await_that("datagrams that are invalid", || {
-            self::count(&aeron, SystemCounter::InvalidPackets) == count
-        });
-    };
-    let good = || resolution_entry("there", 5);
-    let datagrams = [
-        // C takes these lengths for huge ones; the second one makes an entry of no length.
-        resolution_frame(&[resolution_entry("x", -1)]),
-        resolution_frame(&[resolution_entry("x", -14)]),
-        resolution_frame(&[good(), resolution_entry("x", i16::MIN)]),
-        // C compares these with the length of the datagram.
-        resolution_frame(&[good(), resolution_entry("x", 30)]),
-        resolution_frame(&[good(), vec![1, 0, 0, 0, 0, 0, 0, 0]]),
-        resolution_frame(&[good(), vec![2; 20]]),
-        resolution_frame(&[good(), vec![1]]),
-    ];
-    for (index, datagram) in datagrams.iter().enumerate() {
-        socket.send_to(datagram, ("127.0.0.1", port)).expect("sent");
-        invalid(index as i64 + 1);
-    }
-    let cached = || {
-        let counters = aeron.counters_reader();
-        let cache = counters.iter().find(|counter| counter.label.starts_with("Resolver cache"));
-        cache.expect("the counter").value
-    };
-    assert_eq!(cached(), 0);
-    let datagram = resolution_frame(&[good(), resolution_entry("elsewhere", 9)]);
-    socket.send_to(&datagram, ("127.0.0.1", port)).expect("sent");
-    await_that("the names", || cached() == 2);
-    invalid(datagrams.len() as i64);
 }
 
 #[test]

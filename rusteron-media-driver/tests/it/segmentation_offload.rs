@@ -9,7 +9,8 @@ use std::time::Duration;
 use rusteron_client::{Aeron, Publication, Subscription, SystemCounter};
 use rusteron_media_driver::{DriverContext, MediaDriver};
 use rusteron_test_support::{
-    Random, await_some, await_that, connect, driver_context, free_port, receive, skip, udp_channel,
+    Random, await_some, await_that, connect, driver_context, free_port, ignored_test, pass,
+    receive, skip, udp_channel,
 };
 
 /// Initial receiver window. What fits into it can be sent at once.
@@ -155,18 +156,6 @@ fn full_socket_buffer_loses_nothing() {
 }
 
 #[test]
-fn off_sends_single_datagrams() {
-    let driver = launch(false);
-    let aeron = connect(&driver);
-    let channel = udp_channel();
-    let (publication, mut subscription) = stream(&aeron, &channel, &channel);
-    let sent = messages(&mut Random::new(1), Some(1344));
-    send_at_once(&publication, &sent);
-    assert!(receive(&mut subscription, sent.len()) == sent, "messages changed");
-    assert_eq!(coalesced(&aeron), None);
-}
-
-#[test]
 fn media_timestamps_read_single_datagrams() {
     let driver = launch(true);
     let aeron = connect(&driver);
@@ -261,13 +250,8 @@ fn same_datagrams_on_the_wire() {
 
 #[test]
 fn invalid_variable_is_rejected() {
-    let output = std::process::Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "segmentation_offload::context_of_environment", "--ignored"])
-        .args(["--nocapture"])
-        .env("RUSTERON_SEGMENTATION_OFFLOAD", "maybe")
-        .output()
-        .expect("this program starts");
-    let text = String::from_utf8_lossy(&output.stdout);
+    let mut test = ignored_test("segmentation_offload::context_of_environment");
+    let text = pass(test.env("RUSTERON_SEGMENTATION_OFFLOAD", "maybe"));
     assert!(text.contains("RUSTERON_SEGMENTATION_OFFLOAD=maybe: must be on or off"), "{text}");
 }
 

@@ -168,15 +168,12 @@ fn damaged_files_are_named() {
         patched[offset..][..bytes.len()].copy_from_slice(bytes);
         patched
     };
-    let cases: [(&str, Vec<u8>, &str); 8] = [
-        ("cluster-mark.dat", Vec::new(), "ends within the header, after 0 bytes"),
+    // How headers and entries can be wrong is told by their codecs' tests.
+    let cases: [(&str, Vec<u8>, &str); 4] = [
         ("cluster-mark.dat", mark[..100].to_vec(), "after 100 bytes"),
-        ("cluster-mark.dat", patched(8, &[0, 0, 9, 0]), "version 9.0.0"),
-        ("cluster-mark.dat", patched(4, &[1, 1]), "schema 257"),
         ("cluster-mark-service-0.dat", patched(12, &[50]), "unknown component: type 50"),
         ("cluster-mark-service-1.lnk", b"\xff\xfe/nowhere".to_vec(), ""),
         ("recording.log", log[..127].to_vec(), "ends within the entry at byte 64"),
-        ("recording.log", entry(1, 1, 1, 9), "recording 1 in term 1 is of an unknown type: 9"),
     ];
     for (name, bytes, error) in cases {
         let node = Node::new();

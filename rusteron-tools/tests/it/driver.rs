@@ -91,16 +91,6 @@ fn check_of_stopped_driver_exits_1() {
     await_that("a new heartbeat", || code() == Some(0));
 }
 
-#[test]
-fn refused_termination_exits_1() {
-    let driver = launch();
-    let arguments = ["driver", "--terminate", "--token", "please", "--timeout", "300ms"];
-    let finished = run(rusteron(driver.aeron_dir(), arguments));
-    assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""));
-    assert!(finished.stderr.contains("still alive after 300ms"), "{finished:?}");
-    assert!(text(driver.aeron_dir(), &["driver"]).contains("alive, heartbeat"));
-}
-
 /// How many bytes of commands the driver has been given: the tail of the ring buffer that follows the
 /// metadata of its file.
 fn commands_written(dir: &Path) -> i64 {

@@ -1,17 +1,13 @@
 //! Directories of drivers that are alive, dead, foreign or missing.
 
 use std::fs;
-use std::path::Path;
-#[cfg(unix)]
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
 use crate::support::{
     COMMANDS, DriverProcess, STREAM_ID, array, await_some, await_that, command, connect,
-    connected_pair, has_java, java_run, json, launch, media_driver_beside, offer, run, rusteron,
-    text, text_of,
+    connected_pair, has_java, java_driver_with, json, launch, media_driver_beside, offer, run,
+    rusteron, text, text_of,
 };
 
 #[test]
@@ -36,56 +32,42 @@ fn no_driver_exits_1_or_3() {
     }
 }
 
-#[test]
-fn foreign_cnc_file_exits_1() {
-    let home = tempfile::tempdir().expect("a directory");
-    fs::write(home.path().join("cnc.dat"), b"not what is expected ".repeat(1000)).expect("a file");
-    for command in ["stat", "errors", "loss", "streams", "driver"] {
-        let finished = run(rusteron(home.path(), [command]));
-        assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""), "{command}");
-        assert!(finished.stderr.starts_with("rusteron: "), "{finished:?}");
-        assert!(finished.stderr.contains("incompatible driver"), "{finished:?}");
-    }
-}
-
-#[cfg(unix)]
-#[test]
-fn file_as_directory_exits_1() {
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    for command in ["stat", "errors", "loss", "streams", "driver"] {
-        let finished = run(rusteron(file.path(), [command]));
-        assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""), "{command}");
-        let reason = format!("{} is a file", file.path().display());
-        assert!(finished.stderr.contains(&reason), "{finished:?}");
-    }
-}
-
-/// A file, and a directory without permissions.
-#[cfg(unix)]
-fn unreadable(home: &Path) -> Vec<PathBuf> {
-    use std::os::unix::fs::PermissionsExt;
-
-    let file = home.join("file");
-    fs::write(&file, "").expect("a file");
-    let closed = home.join("closed");
-    fs::create_dir(&closed).expect("a directory");
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).expect("no permissions");
-    // Permissions do not stop the superuser.
-    let is_closed = fs::read_dir(&closed).is_err();
-    [file].into_iter().chain(is_closed.then_some(closed)).collect()
-}
-
+/// A foreign file, a file as the directory, and a directory without permissions.
 #[cfg(unix)]
 #[test]
 fn unreadable_directory_is_a_failure() {
+    use std::os::unix::fs::PermissionsExt;
+
     let home = tempfile::tempdir().expect("a directory");
-    for dir in unreadable(home.path()) {
-        for arguments in [&["clients"][..], &["driver", "--check"], &["stat", "--openmetrics"]] {
-            let finished = run(rusteron(&dir, arguments));
-            assert_eq!(finished.status.code(), Some(1));
+    let [foreign, file, closed] = ["foreign", "file", "closed"].map(|name| home.path().join(name));
+    fs::create_dir(&foreign).expect("a directory");
+    fs::write(foreign.join("cnc.dat"), b"not what is expected ".repeat(1000)).expect("a file");
+    fs::write(&file, "").expect("a file");
+    fs::create_dir(&closed).expect("a directory");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).expect("no permissions");
+    let is_a_file = format!("{} is a file", file.display());
+    let name = closed.display().to_string();
+    let mut cases = vec![(&foreign, "incompatible driver"), (&file, &is_a_file)];
+    // Permissions do not stop the superuser.
+    cases.extend(fs::read_dir(&closed).is_err().then_some((&closed, name.as_str())));
+    for (dir, reason) in cases {
+        for arguments in [
+            &["stat"][..],
+            &["stat", "--openmetrics"],
+            &["errors"],
+            &["loss"],
+            &["streams"],
+            &["clients"],
+            &["driver"],
+            &["driver", "--check"],
+        ] {
+            let finished = run(rusteron(dir, arguments));
+            assert_eq!(finished.status.code(), Some(1), "{arguments:?}: {finished:?}");
             let is_up_0 = finished.stdout.contains("\naeron_up 0\n");
-            assert_eq!(is_up_0, arguments[0] == "stat", "{finished:?}");
-            assert!(finished.stderr.contains(&dir.display().to_string()), "{finished:?}");
+            assert_eq!(is_up_0, arguments.len() == 2 && arguments[0] == "stat", "{finished:?}");
+            assert!(is_up_0 || finished.stdout.is_empty(), "{finished:?}");
+            assert!(finished.stderr.starts_with("rusteron: "), "{finished:?}");
+            assert!(finished.stderr.contains(reason), "{arguments:?}: {finished:?}");
             assert!(!finished.stderr.contains("no driver"), "{finished:?}");
         }
     }
@@ -140,55 +122,19 @@ fn killed_driver_is_dead_and_readable() {
     drop((publication, subscription));
 }
 
-/// The media driver of `lab/java/pom.xml`; killed when this is dropped.
-struct JavaDriver(Child);
-
-impl JavaDriver {
-    /// `None` where there is no Java, if that is allowed.
-    fn start(dir: &Path) -> Option<Self> {
-        if !has_java() {
-            return None;
-        }
-        let mut dir_property = std::ffi::OsString::from("-Daeron.dir=");
-        dir_property.push(dir);
-        let child = Command::new(java_run())
-            .args(["io.aeron.driver.MediaDriver", "-Xmx256m", "-Xshare:auto"])
-            .arg(dir_property)
-            .args([
-                "-Daeron.threading.mode=SHARED",
-                "-Daeron.shared.idle.strategy=backoff",
-                "-Daeron.term.buffer.sparse.file=true",
-                "-Daeron.driver.termination.validator=io.aeron.driver.DefaultAllowTerminationValidator",
-            ])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("lab/java/run starts");
-        Some(Self(child))
-    }
-}
-
-impl Drop for JavaDriver {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn java_driver_is_readable() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");
-    let Some(mut driver) = JavaDriver::start(&dir) else { return };
-    let pid = driver.0.id();
-    let status = await_some("the driver", || {
-        let ended = driver.0.try_wait().expect("a status");
-        assert_eq!(ended, None, "the Java driver does not start");
-        let finished = run(rusteron(&dir, ["driver", "--json"]));
-        (finished.status.code() == Some(0))
-            .then(|| -> Value { serde_json::from_str(&finished.stdout).expect("JSON") })
+    if !has_java() {
+        return;
+    }
+    let mut driver = java_driver_with(&dir, |command| {
+        let validator = "io.aeron.driver.DefaultAllowTerminationValidator";
+        command.arg(format!("-Daeron.driver.termination.validator={validator}"))
     });
+    let pid = driver.id();
+    let status = json(&dir, &["driver"]);
     assert_eq!((&status["state"], &status["pid"]), (&"alive".into(), &pid.into()));
     assert!(status["aeron_version"].as_str().is_some_and(|v| v.starts_with("1.")), "{status}");
     assert!(status["start_time"].is_string());
@@ -255,5 +201,5 @@ fn java_driver_is_readable() {
         "{}",
         finished.stdout
     );
-    assert!(driver.0.wait().expect("its end").success());
+    assert!(driver.wait().success());
 }

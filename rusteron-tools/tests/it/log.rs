@@ -2,14 +2,13 @@
 
 use std::fs;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::support::{
-    STREAM_ID, array, await_that, connect, connected_pair, free_port, json, launch, offer, run,
+    STREAM_ID, array, await_that, connect, connected_pair, free_port, json, launch, offer,
     rusteron, text,
 };
 
@@ -131,29 +130,6 @@ fn limit_bounds_frames() {
 }
 
 #[test]
-fn foreign_files_exit_1() {
-    let driver = launch();
-    let aeron = connect(driver.aeron_dir());
-    let publication = aeron.add_publication("aeron:ipc?term-length=64k", 1).expect("a publication");
-    let id = publication.original_registration_id();
-    let name = format!("publications/{id}.logbuffer");
-    let whole = fs::read(driver.aeron_dir().join(name)).expect("the log buffer");
-    let home = tempfile::tempdir().expect("a directory");
-    let file = home.path().join("0.logbuffer");
-    for length in [0, 1, 4096, 65536, whole.len() - 1] {
-        fs::write(&file, &whole[..length]).expect("a file");
-        let finished = run(rusteron(home.path(), ["log", &file.to_string_lossy(), "--frames"]));
-        assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""), "{length}");
-        assert!(finished.stderr.contains("not a complete log buffer"), "{finished:?}");
-        assert!(finished.stderr.contains(&file.display().to_string()), "{finished:?}");
-    }
-    for name in ["12345", "nothing", &home.path().to_string_lossy()] {
-        let finished = run(rusteron(driver.aeron_dir(), ["log", name]));
-        assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""), "{name}");
-    }
-}
-
-#[test]
 fn pipe_is_refused_at_once() {
     let home = tempfile::tempdir().expect("a directory");
     for folder in ["publications", "images"] {
@@ -176,33 +152,4 @@ fn pipe_is_refused_at_once() {
         let text = String::from_utf8_lossy(if code == 0 { &output.stdout } else { &output.stderr });
         assert!(text.contains("7.logbuffer: a pipe is not a regular file"), "{text}");
     }
-}
-
-#[test]
-fn log_in_use_is_readable() {
-    let driver = launch();
-    let dir = driver.aeron_dir();
-    let aeron = connect(dir);
-    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc?term-length=64k");
-    let id = publication.original_registration_id().to_string();
-    let is_over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let publisher = scope.spawn(|| {
-            let mut sent = 0_u64;
-            while !is_over.load(Ordering::Relaxed) {
-                if publication.offer(&[7; 100]).is_ok() {
-                    sent += 1;
-                }
-                subscription.poll(|_, _| {}, 10).expect("an open subscription");
-            }
-            sent
-        });
-        for _ in 0..20 {
-            let log = json(dir, &["log", &id, "--payload", "hex"]);
-            assert_eq!(log["log"]["registration_id"].to_string(), id);
-            assert!(array(&log, "entries").iter().all(|entry| entry["entry"].is_string()));
-        }
-        is_over.store(true, Ordering::Relaxed);
-        assert!(publisher.join().expect("no panic") > 0);
-    });
 }

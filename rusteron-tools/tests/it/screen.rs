@@ -7,7 +7,7 @@ use std::process::Child;
 use pty_process::Size;
 use pty_process::blocking::Command;
 
-use crate::support::{WATCHED, await_some, connect, launch, launch_in, send_signal};
+use crate::support::{WATCHED, await_some, connect, launch, send_signal};
 use crate::terminal::{COLUMNS, Terminal};
 
 /// Runs `rusteron … --watch` between two prints of the terminal's settings.
@@ -124,23 +124,6 @@ fn scrolls_rows_and_cuts_columns() {
     terminal.await_that("the second line", |screen| !first(screen));
     terminal.resize(80);
     terminal.await_that("everything", |screen| first(screen) && last(screen));
-    terminal.press(b"q");
-    await_restored(&mut terminal);
-}
-
-#[test]
-fn shows_end_of_driver() {
-    let home = tempfile::tempdir().expect("a directory");
-    let dir = home.path().join("aeron");
-    let driver = launch_in(&dir);
-    let mut terminal = watch(&dir, "stat");
-    await_full_screen(&mut terminal);
-    drop(driver);
-    terminal.await_that("its end", |screen| screen.contents().contains("ended in good order"));
-    std::fs::remove_dir_all(&dir).expect("it can be deleted");
-    terminal.await_that("its absence", |screen| {
-        screen.contents().contains("no driver") && screen.contents().lines().count() == 1
-    });
     terminal.press(b"q");
     await_restored(&mut terminal);
 }

@@ -59,17 +59,3 @@ fn type_and_label_choose() {
     assert_eq!(labels(&["--type", "system"]).len(), SystemCounter::ALL.len());
     assert!(labels(&["--label", "no such counter"]).is_empty());
 }
-
-#[test]
-fn labels_have_no_control_characters() {
-    let driver = launch();
-    let aeron = connect(driver.aeron_dir());
-    let label = "gone: \x1b[2J\nfake: 1";
-    let _counter = aeron.add_counter(2000, b"", label).expect("a counter");
-    // `text` asserts that there is no escape in it.
-    let lines = text(driver.aeron_dir(), &["stat", "--type", "2000"]);
-    assert!(lines.ends_with(" - gone: \\u{1b}[2J\\nfake: 1\n"), "{lines:?}");
-    assert_eq!(lines.lines().count(), 2);
-    let stat = json(driver.aeron_dir(), &["stat", "--type", "2000"]);
-    assert_eq!(array(&stat, "counters")[0]["label"], label);
-}

@@ -12,8 +12,8 @@ use serde_json::Value;
 pub(crate) use rusteron_test_support::send_signal;
 pub(crate) use rusteron_test_support::{
     DEADLINE, DriverProcess, Finished, Running, await_some, await_that, connected_pair, free_port,
-    has_java, java_run, launch, launch_with, media_driver, media_driver_beside, offer, receive,
-    run, udp_channel,
+    has_java, java_driver_with, launch, launch_with, media_driver, media_driver_beside, offer,
+    receive, run, udp_channel,
 };
 
 pub(crate) const STREAM_ID: i32 = 1001;

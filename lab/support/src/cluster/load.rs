@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rusteron_client::{Aeron, IdleStrategy as _, IdleStrategyKind};
+use rusteron_client::{IdleStrategy as _, IdleStrategyKind};
 use rusteron_cluster::{ClusterClient, ClusterContext};
 
 use super::requests::{Answers, Requests, check_numbers};
@@ -63,12 +63,7 @@ impl Load {
 
     /// Starts with a new session and the answers of an old session.
     pub fn resume(client: ClusterClient, outcome: Outcome) -> Self {
-        Self::spawn(None, requests(outcome).with_session(client))
-    }
-
-    /// Starts with a session whose Aeron client has no conductor thread.
-    pub fn start_with_invoker(client: ClusterClient, aeron: Aeron) -> Self {
-        Self::spawn(Some(aeron), requests(Outcome::default()).with_session(client))
+        Self::spawn(requests(outcome).with_session(client))
     }
 
     /// Starts with a session, and opens another one after its end. `connect` may fail; it is called again then.
@@ -77,15 +72,15 @@ impl Load {
     ) -> Self {
         let session = connect().expect("a session");
         let requests = requests(Outcome::default()).with_session(session);
-        Self::spawn(None, requests.with_connect(Box::new(connect)))
+        Self::spawn(requests.with_connect(Box::new(connect)))
     }
 
-    fn spawn(invoker: Option<Aeron>, requests: Requests) -> Self {
+    fn spawn(requests: Requests) -> Self {
         let answered = Arc::new(AtomicU64::new(0));
         let is_over = Arc::new(AtomicBool::new(false));
         let thread = thread::spawn({
             let (answered, is_over) = (answered.clone(), is_over.clone());
-            move || run(requests, invoker, &answered, &is_over)
+            move || run(requests, &answered, &is_over)
         });
         Self { thread, answered, is_over }
     }
@@ -115,17 +110,9 @@ fn requests(outcome: Outcome) -> Requests {
     requests
 }
 
-fn run(
-    mut requests: Requests,
-    invoker: Option<Aeron>,
-    answered: &AtomicU64,
-    is_over: &AtomicBool,
-) -> Outcome {
+fn run(mut requests: Requests, answered: &AtomicU64, is_over: &AtomicBool) -> Outcome {
     let mut idle = IdleStrategyKind::Backoff.new_strategy();
     loop {
-        if let Some(aeron) = &invoker {
-            aeron.do_work().expect("an open client");
-        }
         if requests.advance(is_over.load(Ordering::Relaxed)) {
             // Timers of the ledger, and its messages to itself, come later than answers.
             let is_balanced = requests.effects.is_some_and(|effects| effects.check().is_ok());

@@ -1,6 +1,5 @@
 //! The state machine, driven by scripts.
 
-mod background_work;
 mod failures;
 mod log;
 mod offers;
@@ -32,6 +31,11 @@ struct Recorder {
 impl Recorder {
     fn add(&self, text: impl Into<String>) {
         self.log.lock().expect("no panic").push(text.into());
+    }
+
+    /// Panics in the callback that the test has named.
+    fn enter(&self, callback: &str) {
+        assert!(self.start != Some(callback), "on request");
     }
 
     /// Obeys a command.
@@ -96,6 +100,7 @@ impl ClusteredService for Recorder {
     }
 
     fn on_session_open(&mut self, _: &mut Cluster<'_>, id: i64, timestamp: i64) -> ServiceResult {
+        self.enter("on_session_open");
         self.add(format!("open {id} {timestamp}"));
         Ok(())
     }
@@ -107,6 +112,7 @@ impl ClusteredService for Recorder {
         timestamp: i64,
         reason: CloseReason,
     ) -> ServiceResult {
+        self.enter("on_session_close");
         assert!(cluster.session(session.id()).is_none());
         self.add(format!("close {} {timestamp} {reason:?}", session.id()));
         Ok(())
@@ -117,6 +123,7 @@ impl ClusteredService for Recorder {
         cluster: &mut Cluster<'_>,
         message: &SessionMessage<'_>,
     ) -> ServiceResult {
+        self.enter("on_session_message");
         let text = String::from_utf8_lossy(message.payload);
         let (position, time) = (cluster.log_position(), cluster.time());
         assert_eq!(time, message.timestamp);
@@ -125,6 +132,7 @@ impl ClusteredService for Recorder {
     }
 
     fn on_timer_event(&mut self, cluster: &mut Cluster<'_>, id: i64, time: i64) -> ServiceResult {
+        self.enter("on_timer_event");
         self.add(format!("timer {id} {time} at {}", cluster.log_position()));
         Ok(())
     }
@@ -146,11 +154,13 @@ impl ClusteredService for Recorder {
         cluster: &mut Cluster<'_>,
         term: &LeadershipTerm,
     ) -> ServiceResult {
+        self.enter("on_new_leadership_term");
         self.add(format!("term {} at {}", term.leadership_term_id, cluster.log_position()));
         Ok(())
     }
 
     fn on_role_change(&mut self, _: &mut Lifecycle<'_>, role: Role) {
+        self.enter("on_role_change");
         self.add(format!("role {role:?}"));
     }
 
@@ -164,6 +174,7 @@ impl ClusteredService for Recorder {
     }
 
     fn on_terminate(&mut self, _: &mut Lifecycle<'_>) {
+        self.enter("on_terminate");
         self.add("terminate");
     }
 }
@@ -278,6 +289,10 @@ fn close(session_id: i64) -> Vec<u8> {
         close_reason: 2,
     }
     .to_vec()
+}
+
+fn timer(correlation_id: i64, timestamp: i64) -> Vec<u8> {
+    codec::TimerEvent { leadership_term_id: 0, correlation_id, timestamp }.to_vec()
 }
 
 fn action(log_position: i64, action: i32, flags: i32) -> Vec<u8> {

@@ -6,24 +6,19 @@ use std::time::Duration;
 
 use rusteron_client::{Aeron, Context};
 use rusteron_cluster::{ServiceAgent, ServiceContext, TerminationCause};
-use rusteron_test_support::await_that;
 use rusteron_test_support::cluster::Options;
+use rusteron_test_support::{EndOnDrop, await_that};
 
 use super::Node;
-use super::probe::{Handle, Probe};
-
-/// Ends the loop when the test ends, by success or by a panic.
-struct End<'a>(&'a AtomicBool);
-
-impl Drop for End<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
-}
+use super::command_service::CommandService;
 
 /// Starts a service whose agent and Aeron client run in one loop.
-fn run_in_loop(context: ServiceContext, probe: Probe, ends: &AtomicBool) -> TerminationCause {
-    let mut agent = ServiceAgent::new(context, probe).expect("an agent");
+fn run_in_loop(
+    context: ServiceContext,
+    service: CommandService,
+    ends: &AtomicBool,
+) -> TerminationCause {
+    let mut agent = ServiceAgent::new(context, service).expect("an agent");
     while !ends.load(Ordering::Acquire) {
         match agent.do_work() {
             Ok(0) => thread::sleep(Duration::from_micros(100)),
@@ -59,15 +54,16 @@ fn context(node: &Node) -> ServiceContext {
 
 /// Runs the test while a container runs in a loop of another thread, and returns the cause of the
 /// container's end.
-fn with_agent(node: &mut Node, test: impl FnOnce(&mut Node, &Handle)) -> TerminationCause {
+fn with_agent(node: &mut Node, test: impl FnOnce(&mut Node)) -> TerminationCause {
     let context = context(node);
-    let (probe, service) = Probe::new();
+    let (service, seen) = CommandService::new();
+    node.seen = seen;
     let ends = AtomicBool::new(false);
     thread::scope(|scope| {
-        let agent = scope.spawn(|| run_in_loop(context, probe, &ends));
-        let end = End(&ends);
+        let agent = scope.spawn(|| run_in_loop(context, service, &ends));
+        let end = EndOnDrop(&ends);
         node.cluster.await_leader();
-        test(node, &service);
+        test(node);
         drop(end);
         agent.join().expect("no panic")
     })
@@ -77,17 +73,17 @@ fn with_agent(node: &mut Node, test: impl FnOnce(&mut Node, &Handle)) -> Termina
 fn invoker_runs_service_and_snapshots() {
     let node = Node::launch_alone(Options::default(), ServiceContext::new());
     let Some(mut node) = node else { return };
-    let cause = with_agent(&mut node, |node, service| {
+    let cause = with_agent(&mut node, |node| {
         let mut client = node.client();
-        assert_eq!(client.ask("echo before"), "echo before");
+        assert_eq!(client.ask("echo before"), "before");
         assert_eq!(client.ask("timer 5 10"), "set");
         assert_eq!(client.receive(), "fired 5");
         // Connects to the archive, and waits for it, within the loop.
         node.snapshot();
-        assert_eq!(client.ask("echo behind"), "echo behind");
+        assert_eq!(client.ask("echo behind"), "behind");
         assert_eq!(node.counter(215), Some(0));
         node.cluster.node_mut(0).toggle("shutdown");
-        await_that("the end", || service.count("terminate") == 1);
+        await_that("the end", || node.lifecycle().last().is_some_and(|it| it == "terminate"));
         assert!(node.cluster.node_mut(0).await_end().expect("a status").success());
     });
     // The loop may end first.
@@ -99,8 +95,8 @@ fn invoker_runs_service_and_snapshots() {
     assert!(is_orderly, "{cause:?}");
     // The replay of the snapshot runs within the loop, too.
     node.restart_alone();
-    let cause = with_agent(&mut node, |_, service| {
-        assert!(service.events()[0].starts_with("load 3 messages"), "{:?}", service.events());
+    let cause = with_agent(&mut node, |node| {
+        assert!(node.lifecycle()[0].starts_with("load at "), "{:?}", node.lifecycle());
     });
     assert_eq!(cause, TerminationCause::Stopped);
 }
@@ -109,14 +105,15 @@ fn invoker_runs_service_and_snapshots() {
 fn dropped_agent_ends_the_node() {
     let node = Node::launch_alone(Options::default(), ServiceContext::new());
     let Some(mut node) = node else { return };
-    let (probe, service) = Probe::new();
-    let mut agent = ServiceAgent::new(context(&node), probe).expect("an agent");
+    let (service, seen) = CommandService::new();
+    node.seen = seen;
+    let mut agent = ServiceAgent::new(context(&node), service).expect("an agent");
     await_that("a leader", || {
         agent.do_work().expect("no end");
-        service.count("Leader") == 1
+        node.lifecycle().len() == 2
     });
     drop(agent);
-    assert_eq!(service.events().last().map(String::as_str), Some("terminate"));
+    assert_eq!(node.lifecycle(), ["start at 0", "Leader", "terminate"]);
     // The consensus module sees that the client of acknowledgement 0 has closed.
     node.cluster.node_mut(0).await_end();
 }

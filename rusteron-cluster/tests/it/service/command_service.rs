@@ -12,6 +12,9 @@ use rusteron_cluster::{
 /// Attempts of an answer, before the client counts as gone.
 const ATTEMPTS: usize = 1000;
 
+/// No timer.
+pub(super) const SNAPSHOT: i64 = i64::MIN;
+
 /// The part of a service that its test sees.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
@@ -19,6 +22,10 @@ pub(super) struct Seen {
     pub(super) digests: Vec<(i64, u64)>,
     /// Callbacks that are no events of the log.
     pub(super) lifecycle: Vec<String>,
+    /// The timers that have fired, and [`SNAPSHOT`] for each snapshot.
+    pub(super) timers: Vec<i64>,
+    /// The callback that panics when it is called next.
+    pub(super) trap: Option<&'static str>,
 }
 
 /// A service that digests position, session, time and bytes of each event. Obeys commands:
@@ -28,20 +35,16 @@ pub(super) struct Seen {
 /// | `echo TEXT` | `TEXT` |
 /// | `digest` | count and digest of all events up to this one |
 /// | `timer ID DELAY` | `set`, and later `fired ID` |
-/// | `timer-and-cancel ID DELAY` | `cancelled` |
+/// | `timer-and-cancel ID DELAY`, `cancel ID` | `cancelled` |
 /// | `self TEXT` | `sent`, and later `self TEXT` from the service itself |
 /// | `close` | none; the session is closed |
 /// | `sessions` | the ids of the sessions |
-/// | `fail`, `panic` | none; `fixed` to `fail` of a fixed service |
-/// | `break` | `broken`; the next snapshots fail |
 /// | `corrupt` | `corrupted`; the next snapshots cannot be loaded |
 pub(super) struct CommandService {
     seen: Arc<Mutex<Seen>>,
     count: u64,
     digest: u64,
-    fails_snapshots: bool,
     corrupts_snapshots: bool,
-    is_fixed: bool,
     /// Makes the snapshot longer than a fragment.
     ballast: Vec<u8>,
 }
@@ -53,22 +56,20 @@ impl CommandService {
             seen: Arc::clone(&seen),
             count: 0,
             digest: 0xcbf2_9ce4_8422_2325,
-            fails_snapshots: false,
             corrupts_snapshots: false,
-            is_fixed: false,
             ballast: Vec::new(),
         };
         (service, seen)
     }
 
-    /// Makes a release in which nothing fails or corrupts on command.
-    pub(super) fn new_fixed() -> (Self, Arc<Mutex<Seen>>) {
-        let (service, seen) = Self::new();
-        (Self { is_fixed: true, ..service }, seen)
-    }
-
     fn note(&self, text: String) {
         self.seen.lock().expect("no panic").lifecycle.push(text);
+    }
+
+    /// Panics if the test wants that of this callback.
+    fn enter(&self, callback: &str) {
+        let is_trapped = self.seen.lock().expect("no panic").trap.take_if(|it| *it == callback);
+        assert!(is_trapped.is_none(), "in {callback}");
     }
 
     fn digest(&mut self, cluster: &Lifecycle<'_>, parts: &[&[u8]]) {
@@ -98,6 +99,10 @@ impl CommandService {
                 cluster.cancel_timer(id.parse()?)?;
                 "cancelled".to_owned()
             }
+            ["cancel", id] => {
+                cluster.cancel_timer(id.parse()?)?;
+                "cancelled".to_owned()
+            }
             ["self", ..] => match cluster.offer(command.as_bytes())? {
                 Ok(()) => "sent".to_owned(),
                 Err(not_sent) => format!("not sent: {not_sent}"),
@@ -110,15 +115,8 @@ impl CommandService {
             ["sessions"] => {
                 format!("{:?}", cluster.sessions().map(SessionInfo::id).collect::<Vec<_>>())
             }
-            ["fail"] if self.is_fixed => "fixed".to_owned(),
-            ["fail"] => return Err(ServiceError::failed("on request")),
-            ["panic"] => panic!("on request"),
-            ["break"] => {
-                self.fails_snapshots = true;
-                "broken".to_owned()
-            }
             ["corrupt"] => {
-                self.corrupts_snapshots = !self.is_fixed;
+                self.corrupts_snapshots = true;
                 "corrupted".to_owned()
             }
             _ => return Err(ServiceError::failed(format!("unknown command {command}"))),
@@ -215,20 +213,23 @@ impl ClusteredService for CommandService {
     }
 
     fn on_timer_event(&mut self, cluster: &mut Cluster<'_>, id: i64, _: i64) -> ServiceResult {
+        self.seen.lock().expect("no panic").timers.push(id);
+        self.enter("on_timer_event");
         self.digest(cluster, &[b"timer", &id.to_le_bytes()]);
         self.tell_all(cluster, &format!("fired {id}"))
     }
 
     fn on_take_snapshot(&self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
-        if self.fails_snapshots {
-            return Err(ServiceError::failed("a broken snapshot"));
-        }
+        self.note("snapshot".to_owned());
+        self.seen.lock().expect("no panic").timers.push(SNAPSHOT);
         snapshot.write_all(&self.count.to_le_bytes())?;
         if self.corrupts_snapshots {
             return Ok(());
         }
         snapshot.write_all(&self.digest.to_le_bytes())?;
         snapshot.write_all(&ballast_of(self.count))?;
+        // Most of it is recorded before the callback panics.
+        self.enter("on_take_snapshot");
         Ok(())
     }
 

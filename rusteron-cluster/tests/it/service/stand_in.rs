@@ -1,7 +1,6 @@
 //! Containers beside a stand-in for the consensus module: situations that Java's seldom makes.
 
 use std::fs;
-use std::io::IoSlice;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -204,43 +203,24 @@ fn forked_child_does_not_wait_for_the_container() {
 }
 
 #[test]
-fn client_has_the_name_of_the_service() {
-    let host = Host::new();
-    let mut context = host.context();
-    context.set_service_name("orders").unwrap();
-    let container = host.start(context, ignore);
-    let cnc = CncFile::open(host.driver.aeron_dir(), Duration::ZERO).expect("a driver");
-    let has_name = || cnc.counters().iter().any(|counter| counter.label.contains("name=orders"));
-    await_that("a heartbeat with the name", has_name);
-    drop(container);
-}
-
-#[test]
-fn mark_file_is_made_unless_it_is_unwanted() {
+fn settings_name_client_counter_and_mark_file() {
     let host = Host::new();
     for (is_wanted, files) in [(false, 0), (true, 1)] {
         let mut context = host.context();
-        context.set_has_mark_file(is_wanted).unwrap();
+        context.set_has_mark_file(is_wanted).unwrap().set_service_name("orders").unwrap();
         let container = host.start(context, ignore);
         assert_eq!(fs::read_dir(host.dir.path()).expect("a directory").count(), files);
+        let cnc = CncFile::open(host.driver.aeron_dir(), Duration::ZERO).expect("a driver");
+        let has_name =
+            || cnc.counters().iter().any(|counter| counter.label.contains("name=orders"));
+        await_that("a heartbeat with the name", has_name);
+        let errors = cnc.counters().iter().find(|counter| counter.type_id == ERRORS);
+        let AeronVersion { text, commit, .. } = AeronVersion::linked();
+        let name = "Cluster Container Errors - clusterId=0 serviceId=0";
+        let label = errors.map(|counter| counter.label.clone());
+        assert_eq!(label, Some(format!("{name} version={text} commit={commit}")));
         drop(container);
     }
-    let default = ServiceContext::new();
-    assert_eq!(default.cluster_dir().to_str(), Some("aeron-cluster"));
-    assert!(default.has_mark_file());
-}
-
-#[test]
-fn error_counter_names_version_and_commit() {
-    let host = Host::new();
-    let container = host.start(host.context(), ignore);
-    let cnc = CncFile::open(host.driver.aeron_dir(), Duration::ZERO).expect("a driver");
-    let errors = cnc.counters().iter().find(|counter| counter.type_id == ERRORS);
-    let AeronVersion { text, commit, .. } = AeronVersion::linked();
-    let name = "Cluster Container Errors - clusterId=0 serviceId=0";
-    let label = errors.map(|counter| counter.label.clone());
-    assert_eq!(label, Some(format!("{name} version={text} commit={commit}")));
-    drop(container);
 }
 
 #[test]
@@ -297,45 +277,6 @@ fn end_of_the_module_is_the_cause() {
     drop(module);
     assert_eq!(container.join(), TerminationCause::ConsensusModuleGone);
     assert_eq!(host.ends(), 1);
-}
-
-#[test]
-fn deaf_client_does_not_hang_the_service() {
-    let host = Host::new();
-    let mut module = host.module();
-    let answers = Arc::new(Mutex::new(Vec::new()));
-    let results = Arc::clone(&answers);
-    let container = host.start(host.context(), move |cluster, message| {
-        let MessageSource::Client { session_id } = message.source else { return Ok(()) };
-        let mut session = cluster.session(session_id).expect("open");
-        let offered = session.offer(message.payload);
-        let parts = [IoSlice::new(message.payload); 9];
-        let in_parts = session.offer_parts(&parts);
-        let claimed = session.try_claim(8).map(|claim| claim.abort());
-        let outcome = (offered.err(), in_parts.err(), claimed.err());
-        results.lock().expect("no panic").push((session_id, outcome));
-        Ok(())
-    });
-    module.await_recovery();
-    module.lead();
-    let silent = format!("aeron:udp?endpoint=127.0.0.1:{}", free_port());
-    let aeron = connect(&host.driver);
-    let _egress = aeron.add_subscription("aeron:ipc", 33).expect("a subscription");
-    module.open_session(5, &silent, 33);
-    module.open_session(6, "aeron:ipc", 33);
-    for _ in 0..100 {
-        module.append_message(5, b"lost");
-    }
-    module.append_message(6, b"heard");
-    await_that("all messages", || answers.lock().expect("no panic").len() == 101);
-    let answers = answers.lock().expect("no panic");
-    let lost = Some(NotSent::from(OfferError::NotConnected));
-    assert!(answers[..100].iter().all(|answer| *answer == (5, (lost, lost, lost))), "{answers:?}");
-    assert_eq!(answers[100], (6, (None, None, None)));
-    // The client is no error of the service.
-    assert_eq!(host.counter(ERRORS, |_| true), Some(0));
-    container.stop();
-    assert_eq!(container.join(), TerminationCause::Stopped);
 }
 
 /// Returns the session of a request to close it.
@@ -441,42 +382,6 @@ fn over_long_messages_are_errors_of_the_call() {
     await_that("all results", || results.lock().expect("no panic").len() == expected.len());
     assert_eq!(*results.lock().expect("no panic"), expected);
     assert_eq!(host.counter(ERRORS, |_| true), Some(0));
-    container.stop();
-    assert_eq!(container.join(), TerminationCause::Stopped);
-}
-
-#[test]
-fn claims_of_a_leader_fit_a_fragment() {
-    let host = Host::new();
-    let mut module = host.module();
-    let claims = Arc::new(Mutex::new(Vec::new()));
-    let results = Arc::clone(&claims);
-    let container = host.start(host.context(), move |cluster, message| {
-        let MessageSource::Client { session_id } = message.source else { return Ok(()) };
-        let mut session = cluster.session(session_id).expect("open");
-        let max = session.max_claim_length();
-        let lengths = [max, max + 1];
-        for length in lengths {
-            let claimed = session.try_claim(length).map(|claim| claim.len());
-            results.lock().expect("no panic").push(claimed);
-        }
-        Ok(())
-    });
-    module.await_recovery();
-    module.lead();
-    let aeron = connect(&host.driver);
-    let _egress = [33, 34].map(|id| aeron.add_subscription("aeron:ipc", id).expect("added"));
-    module.open_session(5, "aeron:ipc", 33);
-    module.open_session(6, "aeron:ipc?mtu=8k", 34);
-    module.append_message(5, b"claim");
-    module.append_message(6, b"claim");
-    await_that("all claims", || claims.lock().expect("no panic").len() == 4);
-    let expected = [1344, 8128].map(|max_message_length| {
-        let length = max_message_length + 1;
-        let too_long = OfferError::MessageTooLong { length, max_message_length };
-        [Ok(max_message_length), Err(NotSent::from(too_long))]
-    });
-    assert_eq!(*claims.lock().expect("no panic"), expected.concat());
     container.stop();
     assert_eq!(container.join(), TerminationCause::Stopped);
 }

@@ -1,16 +1,17 @@
 //! Aeron's tools beside a member with a service in Rust.
 
-use rusteron_cluster::ClusterClient;
+use rusteron_cluster::{ClusterClient, TerminationCause};
 use rusteron_test_support::cluster::load::{Load, Outcome, context};
 use rusteron_test_support::cluster::{
     AeronVersion, JavaBackup, JavaCluster, Options, RustCluster, Service,
 };
 use rusteron_test_support::{command, connect, java_run, launch_with_long_timeouts, succeed};
 
+use super::Node;
 use super::three_nodes::program;
 
 /// Runs a command of `ClusterTool` on the first member, and returns its output.
-pub(super) fn tool(cluster: &JavaCluster, name: &str) -> String {
+fn tool(cluster: &JavaCluster, name: &str) -> String {
     let java_run = java_run().display().to_string();
     let dir = cluster.node(0).cluster_dir().display().to_string();
     succeed(command(&java_run, ["io.aeron.cluster.ClusterTool", &dir, name])).stdout
@@ -134,4 +135,30 @@ fn change_service_twice(mut cluster: RustCluster) {
         outcome = load(&cluster, outcome);
     }
     cluster.await_equal_digests();
+}
+
+#[test]
+fn invalidated_snapshot_leaves_the_log() {
+    let Some(mut node) = Node::launch() else { return };
+    let mut client = node.client();
+    assert_eq!(client.ask("echo before"), "before");
+    assert_eq!(client.ask("corrupt"), "corrupted");
+    node.snapshot();
+    assert_eq!(client.ask("echo behind"), "behind");
+    let before = node.digests();
+    let _ = node.kill();
+    drop(client);
+    // The service cannot load the snapshot.
+    node.restart_alone();
+    node.start_service();
+    let cause = TerminationCause::StartFailed("no digest".to_owned());
+    assert_eq!(node.await_service(), cause);
+    node.cluster.node_mut(0).kill();
+
+    let output = tool(&node.cluster, "invalidate-latest-snapshot");
+    assert!(output.contains("true"), "{output}");
+    node.restart();
+    assert_eq!(node.lifecycle()[0], "start at 0");
+    assert_eq!(node.digests()[..before.len()], before[..]);
+    assert_eq!(node.client().ask("echo after"), "after");
 }

@@ -1,14 +1,12 @@
 //! The program `media_driver`.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::BufReader;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
-use rusteron_client::{Aeron, ChannelUri, CncFile, request_driver_termination};
-use rusteron_media_driver::UdpInterceptor;
+use rusteron_client::{Aeron, ChannelUri, request_driver_termination};
 use rusteron_test_support::{
-    DEADLINE, DriverProcess, await_that, connected_pair, context, media_driver, offer, receive,
+    DriverProcess, await_that, connected_pair, context, media_driver, offer, receive,
 };
 
 use crate::MEDIA_DRIVER;
@@ -94,41 +92,6 @@ fn failed_close_is_reported() {
     let (code, errors) = driver.end();
     assert_eq!(code, 1, "{errors}");
     assert!(errors.contains("not deleted: its cnc.dat was removed"), "{errors}");
-}
-
-/// The program with Aeron's own name resolver, on an address of this machine.
-fn resolving(dir: &Path, interface: &str) -> Command {
-    let mut command = media_driver(MEDIA_DRIVER);
-    command
-        .env("AERON_DIR", dir)
-        .env("AERON_NAME_RESOLVER_SUPPLIER", "driver")
-        .env("AERON_DRIVER_RESOLVER_NAME", "first")
-        .env("AERON_DRIVER_RESOLVER_INTERFACE", interface);
-    command
-}
-
-#[test]
-fn duty_cycle_error_is_logged() {
-    let home = tempfile::tempdir().expect("a directory");
-    let dir = home.path().join("aeron");
-    // Nothing can be sent to a broadcast address, here the loopback device's, without asking for it.
-    let mut driver = DriverProcess::run(
-        resolving(&dir, "127.0.0.1:0")
-            .env("AERON_THREADING_MODE", "SHARED")
-            .env("AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR", "127.255.255.255:9"),
-    );
-    assert!(driver.line().starts_with("media driver ready"));
-    let cnc = CncFile::open(&dir, DEADLINE).expect("the driver's file");
-    await_that("an error in the log", || {
-        cnc.errors().iter().any(|error| error.text.contains("127.255.255.255:9"))
-    });
-    let aeron = Aeron::connect(context(&dir)).expect("a client");
-    let (mut publication, mut subscription) = connected_pair(&aeron, "aeron:ipc");
-    offer(&mut publication, b"still there");
-    receive(&mut subscription, 1);
-    driver.signal("TERM");
-    assert!(driver.line().starts_with("media driver closed"));
-    assert_eq!(driver.end(), (0, String::new()));
 }
 
 #[test]
@@ -236,25 +199,6 @@ fn precedence_of_settings() {
     }
 }
 
-#[cfg(target_os = "linux")]
-#[test]
-fn threads_of_threading_modes() {
-    let home = tempfile::tempdir().expect("a directory");
-    let threads = |mode: &str| {
-        let mut command = media_driver(MEDIA_DRIVER);
-        command.env("AERON_DIR", home.path().join(mode)).args(["--threading-mode", mode]);
-        let mut driver = DriverProcess::run(&mut command);
-        assert!(driver.line().starts_with("media driver ready"));
-        let tasks = format!("/proc/{}/task", driver.id());
-        std::fs::read_dir(tasks).expect("its threads").count()
-    };
-    // The process has others beside the agents', the same ones in every mode.
-    let others = threads("shared") - 1;
-    for (mode, agents) in [("invoker", 1), ("shared-network", 3), ("dedicated", 4)] {
-        assert_eq!(threads(mode) - others, agents, "{mode}");
-    }
-}
-
 /// The program's answer to `--print-config` with properties from a server.
 fn print_config_from_server(properties: &str) -> Output {
     print_config_with_answer(&format!(
@@ -287,14 +231,6 @@ fn properties_from_url() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     let text = String::from_utf8(output.stdout).expect("text");
     assert!(text.contains("\nAERON_MTU_LENGTH=2048\n"), "{text}");
-}
-
-#[test]
-fn properties_from_url_without_name() {
-    let output = print_config_from_server("       =x\n");
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(78), "{text}");
-    assert!(text.contains("line 1 malformed"), "{text}");
 }
 
 /// Aeron copies the parts of a URL into arrays on the stack, and a server names the next URL.
@@ -347,6 +283,11 @@ fn unknown_names_in_environment() {
         ("AERON_CONDUCTOR_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA", "nosuch"),
         ("AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS", ""),
         ("AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS", ",,"),
+        // Aeron would call a function that there is none of when the first channel is opened. The library
+        // offers none for outgoing datagrams.
+        ("AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS", "loss"),
+        ("AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS", "fixed-loss"),
+        ("AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS", "multi-gap-loss"),
         ("AERON_SENDER_WILDCARD_PORT_RANGE", "99999999999999999999"),
     ] {
         let mut driver = DriverProcess::run(
@@ -358,17 +299,6 @@ fn unknown_names_in_environment() {
         assert_eq!(code, 78, "{variable}: {errors}");
         assert!(errors.contains(variable) || errors.contains(value), "{variable}: {errors}");
     }
-}
-
-#[test]
-fn address_in_use() {
-    let home = tempfile::tempdir().expect("a directory");
-    let occupied = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
-    let interface = occupied.local_addr().expect("an address").to_string();
-    let mut driver = DriverProcess::run(&mut resolving(&home.path().join("aeron"), &interface));
-    let (code, errors) = driver.end();
-    assert_eq!(code, 1, "{errors}");
-    assert!(errors.contains("in use"), "{errors}");
 }
 
 /// The rate of a kind in a line of statistics.
@@ -411,27 +341,6 @@ fn statistics_count_first_interval() {
 }
 
 #[test]
-fn event_log() {
-    let home = tempfile::tempdir().expect("a directory");
-    let (dir, log) = (home.path().join("aeron"), home.path().join("events"));
-    let mut driver = DriverProcess::run(
-        media_driver(MEDIA_DRIVER)
-            .env("AERON_DIR", &dir)
-            .env("AERON_THREADING_MODE", "SHARED")
-            .env("AERON_EVENT_LOG", "admin")
-            .env("AERON_EVENT_LOG_FILENAME", &log),
-    );
-    assert!(driver.line().starts_with("media driver ready"));
-    let aeron = Aeron::connect(context(&dir)).expect("a client");
-    drop(aeron.add_publication("aeron:ipc?alias=seen", 1001).expect("a publication"));
-    await_that("the event", || {
-        std::fs::read_to_string(&log).is_ok_and(|text| {
-            text.contains("CMD_IN_ADD_PUBLICATION") && text.contains("alias=seen")
-        })
-    });
-}
-
-#[test]
 fn event_log_by_name_and_number() {
     let home = tempfile::tempdir().expect("a directory");
     let (dir, log) = (home.path().join("aeron"), home.path().join("events"));
@@ -454,51 +363,6 @@ fn event_log_by_name_and_number() {
             text.lines().filter_map(|line| line.split("DRIVER: ").nth(1)?.split(' ').next());
         events.skip(1).eq(["CMD_IN_ADD_SUBSCRIPTION", "CMD_IN_REMOVE_PUBLICATION"])
     });
-}
-
-#[test]
-fn loss_interceptor_from_environment() {
-    let home = tempfile::tempdir().expect("a directory");
-    let dir = home.path().join("aeron");
-    let mut driver = DriverProcess::run(
-        media_driver(MEDIA_DRIVER)
-            .env("AERON_DIR", &dir)
-            .env("AERON_THREADING_MODE", "SHARED")
-            .env("AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS", "loss")
-            // Data frames only.
-            .env(
-                "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS",
-                "rate=0.2|seed=3|recv-msg-mask=2",
-            ),
-    );
-    assert!(driver.line().starts_with("media driver ready"));
-    let aeron = Aeron::connect(context(&dir)).expect("a client");
-    let channel = rusteron_test_support::udp_channel();
-    let (mut publication, mut subscription) = connected_pair(&aeron, &channel);
-    rusteron_test_support::exchange(&mut publication, &mut subscription, 300);
-    let counters = aeron.counters_reader();
-    let retransmits = rusteron_client::SystemCounter::RetransmitsSent.read(&counters);
-    assert!(retransmits.is_some_and(|count| count > 0), "{retransmits:?}");
-}
-
-/// Which is why the library offers none for outgoing datagrams.
-#[test]
-fn outgoing_interceptors_are_rejected() {
-    let home = tempfile::tempdir().expect("a directory");
-    for interceptor in
-        [UdpInterceptor::Loss, UdpInterceptor::FixedLoss, UdpInterceptor::MultiGapLoss]
-    {
-        // Aeron would call a function that there is none of when the first channel is opened.
-        let mut driver = DriverProcess::run(
-            media_driver(MEDIA_DRIVER)
-                .env("AERON_DIR", home.path().join("aeron"))
-                .env("AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS", interceptor.name()),
-        );
-        assert_eq!(driver.line(), "", "it is not ready");
-        let (code, errors) = driver.end();
-        assert_eq!(code, 78, "{interceptor:?}: {errors}");
-        assert!(errors.contains("outgoing_interceptors"), "{interceptor:?}: {errors}");
-    }
 }
 
 #[test]

@@ -55,12 +55,11 @@ fn events_reach_the_service_in_order() {
     let mut harness = Harness::started();
     harness.join(2, 0).expect("joined");
     let service_session = i64::MIN | 2 << 56 | 17;
-    let timer = codec::TimerEvent { leadership_term_id: 0, correlation_id: 8, timestamp: 50 };
     harness.on_log(32, term(6, 32, VERSION)).expect("handled");
     harness.on_log(64, open(5)).expect("handled");
     harness.on_log(96, message(5, 40, b"a")).expect("handled");
     harness.on_log(128, message(service_session, 41, b"b")).expect("handled");
-    harness.on_log(160, timer.to_vec()).expect("handled");
+    harness.on_log(160, timer(8, 50)).expect("handled");
     harness.on_log(192, action(192, 0, 0)).expect("handled");
     harness.on_log(224, close(5)).expect("handled");
     harness.on_log(256, close(5)).expect("handled");

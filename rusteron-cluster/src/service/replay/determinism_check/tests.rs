@@ -19,6 +19,7 @@ const SESSION: i64 = 5;
 struct Busy {
     /// An answer that differs.
     answer: &'static [u8],
+    state: &'static [u8],
 }
 
 impl ClusteredService for Busy {
@@ -56,8 +57,40 @@ impl ClusteredService for Busy {
     }
 
     fn on_take_snapshot(&self, snapshot: &mut SnapshotWriter<'_>) -> ServiceResult {
-        snapshot.offer(b"state")
+        snapshot.offer(self.state)
     }
+}
+
+/// A service of one function, whose snapshots leave out the function's state.
+struct OnMessage<F>(F);
+
+impl<F> ClusteredService for OnMessage<F>
+where
+    F: FnMut(&mut Cluster<'_>) -> ServiceResult + Send,
+{
+    fn on_start(
+        &mut self,
+        _: &mut Lifecycle<'_>,
+        _: Option<&mut SnapshotReader<'_>>,
+    ) -> ServiceResult {
+        Ok(())
+    }
+
+    fn on_session_message(
+        &mut self,
+        cluster: &mut Cluster<'_>,
+        _: &SessionMessage<'_>,
+    ) -> ServiceResult {
+        (self.0)(cluster)
+    }
+
+    fn on_take_snapshot(&self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
+        Ok(())
+    }
+}
+
+fn on_message<F: FnMut(&mut Cluster<'_>) -> ServiceResult + Send>(function: F) -> OnMessage<F> {
+    OnMessage(function)
 }
 
 /// Returns the frames of messages, as in a recording.
@@ -133,13 +166,13 @@ fn check(dir: &Path, payloads: &[&[u8]]) -> DeterminismCheck {
 fn effects_of_all_kinds_are_compared() {
     let dir = tempfile::tempdir().expect("a directory");
     let check = check(dir.path(), &[b"none", b"all", b"none"]);
-    let comparison = check.run(|| Busy { answer: b"same" }).expect("two runs");
+    let comparison = check.run(|| Busy { answer: b"same", state: b"state" }).expect("two runs");
     assert!(comparison.is_equal() && comparison.events() == 4, "{comparison}");
-    let other = check.run(|| Busy { answer: b"another" }).expect("two runs");
+    let other = check.run(|| Busy { answer: b"another", state: b"state" }).expect("two runs");
     assert_ne!(other.digest(), comparison.digest());
 
     let mut answers = [b"first", b"later"].into_iter().map(|answer| &answer[..]);
-    let factory = || Busy { answer: answers.next().unwrap_or_default() };
+    let factory = || Busy { answer: answers.next().unwrap_or_default(), state: b"state" };
     let comparison = check.run(factory).expect("two runs");
     let divergence = comparison.divergence().expect("a difference");
     let answer = |text: &[u8]| Effect::Answer { session_id: SESSION, message: text.to_vec() };
@@ -172,40 +205,74 @@ fn effects_of_all_kinds_are_compared() {
 
 #[test]
 fn too_long_service_message_is_refused() {
-    struct TooLong;
-    impl ClusteredService for TooLong {
-        fn on_start(
-            &mut self,
-            _: &mut Lifecycle<'_>,
-            _: Option<&mut SnapshotReader<'_>>,
-        ) -> ServiceResult {
-            Ok(())
+    let too_long = |cluster: &mut Cluster<'_>| {
+        let max_length = cluster.max_message_length();
+        assert_eq!((max_length, cluster.max_claim_length()), (16 * 1024 - 32, 1376 - 32));
+        cluster.offer(&vec![0; max_length])?.expect("short enough");
+        let too_long = vec![0; max_length + 1];
+        for error in [cluster.offer(&too_long)?, cluster.try_offer(&too_long)] {
+            let (length, max_message_length) = (max_length + 1, max_length);
+            let expected = OfferError::MessageTooLong { length, max_message_length };
+            assert_eq!(error.map_err(NotSent::reason), Err(expected));
         }
-
-        fn on_session_message(
-            &mut self,
-            cluster: &mut Cluster<'_>,
-            _: &SessionMessage<'_>,
-        ) -> ServiceResult {
-            let max_length = cluster.max_message_length();
-            assert_eq!((max_length, cluster.max_claim_length()), (16 * 1024 - 32, 1376 - 32));
-            cluster.offer(&vec![0; max_length])?.expect("short enough");
-            let too_long = vec![0; max_length + 1];
-            for error in [cluster.offer(&too_long)?, cluster.try_offer(&too_long)] {
-                let (length, max_message_length) = (max_length + 1, max_length);
-                let expected = OfferError::MessageTooLong { length, max_message_length };
-                assert_eq!(error.map_err(NotSent::reason), Err(expected));
-            }
-            Ok(())
-        }
-
-        fn on_take_snapshot(&self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
-            Ok(())
-        }
-    }
+        Ok(())
+    };
     let dir = tempfile::tempdir().expect("a directory");
-    let comparison = check(dir.path(), &[b"any"]).run(|| TooLong).expect("two runs");
+    let comparison = check(dir.path(), &[b"any"]).run(|| on_message(too_long)).expect("two runs");
     assert!(comparison.is_equal(), "{comparison}");
+}
+
+#[test]
+fn states_are_compared_by_snapshots() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut states = [b"first", b"later"].into_iter().map(|state| &state[..]);
+    let differing = || Busy { answer: b"same", state: states.next().unwrap_or_default() };
+    let comparison = check(dir.path(), &[b"none"]).run(differing).expect("two runs");
+    let divergence = comparison.divergence().expect("a difference");
+    assert_eq!(divergence.event(), "snapshot");
+    assert!(matches!(divergence.first(), [Effect::Snapshot { .. }]), "{comparison}");
+
+    // State that a snapshot leaves out is found behind the snapshot.
+    let forgetful = || {
+        let mut count = 0;
+        on_message(move |cluster| {
+            count += 1;
+            cluster.offer(&[count])?.expect("short");
+            Ok(())
+        })
+    };
+    let mut check = check(dir.path(), &[b"any", b"any"]);
+    let comparison = check.set_snapshot_interval(1).run(forgetful).expect("two runs");
+    let divergence = comparison.divergence().expect("a difference");
+    let message = |count: u8| Effect::Message(vec![count]);
+    assert_eq!((&divergence.first()[0], &divergence.second()[0]), (&message(2), &message(1)));
+}
+
+#[test]
+fn failures_over_a_log_are_reported() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut check = check(dir.path(), &[b"any"]);
+    check.set_error_policy(ErrorPolicy::Terminate);
+    let error = check.run(|| on_message(|_| panic!("on request"))).expect_err("it fails");
+    assert_eq!(error.kind(), ClusterErrorKind::ServiceFailed);
+    assert!(error.message().contains("on request"), "{error}");
+    let mut runs = 0;
+    let fails_once = || {
+        runs += 1;
+        let is_first = runs == 1;
+        on_message(move |_| if is_first { panic!("on request") } else { Ok(()) })
+    };
+    let comparison = check.run(fails_once).expect("two runs");
+    let divergence = comparison.divergence().expect("a difference");
+    assert!(divergence.first().iter().any(|effect| matches!(effect, Effect::End(_))));
+
+    let error = check.set_service_id(5).begin_with_last_snapshot().run(|| on_message(|_| Ok(())));
+    assert_eq!(error.expect_err("no snapshot").kind(), ClusterErrorKind::InvalidRecording);
+    let missing = dir.path().join("missing");
+    let error = RecordedLog::open(&missing, dir.path()).expect_err("not a cluster");
+    assert!(matches!(error.kind(), ClusterErrorKind::Io(_)), "{error}");
+    let error = RecordedLog::open(dir.path(), &missing).expect_err("not an archive");
+    assert_eq!(error.kind(), ClusterErrorKind::InvalidRecording);
 }
 
 #[test]
@@ -246,31 +313,11 @@ fn background_work_that_changes_the_state() {
 
 #[test]
 fn closing_sessions_stay_so_in_new_instances() {
-    struct Closing;
-    impl ClusteredService for Closing {
-        fn on_start(
-            &mut self,
-            _: &mut Lifecycle<'_>,
-            _: Option<&mut SnapshotReader<'_>>,
-        ) -> ServiceResult {
-            Ok(())
-        }
-
-        fn on_session_message(
-            &mut self,
-            cluster: &mut Cluster<'_>,
-            _: &SessionMessage<'_>,
-        ) -> ServiceResult {
-            cluster.session(SESSION).expect("open").close().map(drop)
-        }
-
-        fn on_take_snapshot(&self, _: &mut SnapshotWriter<'_>) -> ServiceResult {
-            Ok(())
-        }
-    }
+    let closing =
+        || on_message(|cluster| cluster.session(SESSION).expect("open").close().map(drop));
     let dir = tempfile::tempdir().expect("a directory");
     let mut check = check(dir.path(), &[b"close", b"again"]);
-    let comparison = check.set_snapshot_interval(1).run(|| Closing).expect("two runs");
+    let comparison = check.set_snapshot_interval(1).run(closing).expect("two runs");
     assert!(comparison.is_equal() && comparison.events() == 3, "{comparison}");
 }
 
@@ -284,7 +331,7 @@ fn log_without_events_behind_its_snapshot() {
         if is_last_wanted {
             check.begin_with_last_snapshot();
         }
-        check.run(|| Busy { answer: b"same" })
+        check.run(|| Busy { answer: b"same", state: b"state" })
     };
     let is_refused = |outcome: Result<Comparison>, position: usize| {
         let error = outcome.expect_err("nothing to compare");
