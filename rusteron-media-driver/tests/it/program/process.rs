@@ -1,6 +1,6 @@
 //! The program `media_driver`.
 
-use std::io::BufReader;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::Output;
 
