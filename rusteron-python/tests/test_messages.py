@@ -238,22 +238,6 @@ def test_closed_subscription_of_kept_view_keeps_memory(stream, aeron, driver):
     assert numpy.frombuffer(kept[0], dtype="S3")[0] == b"345"
 
 
-def test_numpy_reads_a_view_without_a_copy(stream):
-    numpy = pytest.importorskip("numpy")
-    publication, subscription = stream
-    records = numpy.array([(7, 0.5), (8, 0.25)], dtype=[("id", "<i8"), ("price", "<f8")])
-    publication.offer(records.view(numpy.uint8))
-    sums = []
-
-    def add(view, header):
-        received = numpy.frombuffer(view, dtype=records.dtype)
-        sums.append((received["id"].sum(), received["price"].sum()))
-
-    until("message", lambda: subscription.poll_views(add))
-    assert sums == [(15, 0.75)]
-    assert next(subscription.messages(timeout=0), None) is None
-
-
 def test_iterated_message_has_its_header(stream):
     publication, subscription = stream
     for message in [b"hello", bytes(4096)]:

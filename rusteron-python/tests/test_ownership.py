@@ -138,16 +138,14 @@ def test_driver_settings_and_presets():
         with rusteron.Aeron(driver, client_name="tests") as aeron:
             publication = aeron.add_publication("aeron:udp?endpoint=localhost:0|control=localhost:0|control-mode=dynamic", 1)
             assert publication.term_buffer_length == 1 << 17
-    with pytest.raises(TypeError, match="no_such_setting"):
-        rusteron.MediaDriver.launch_embedded(no_such_setting=1)
-    with pytest.raises(TypeError, match="term_buffer_length"):
-        rusteron.MediaDriver.launch_embedded(term_buffer_length="much")
-    with pytest.raises(rusteron.InvalidArgument, match="term_buffer_length"):
-        rusteron.MediaDriver.launch_embedded(term_buffer_length=1000)
-    with pytest.raises(rusteron.InvalidArgument, match="low-latency"):
-        rusteron.MediaDriver.launch_embedded("fast")
-    with pytest.raises(rusteron.InvalidArgument, match="dedicated"):
-        rusteron.MediaDriver.launch_embedded(threading_mode="invoker")
+    for error, text, preset, mistake in [
+        (TypeError, "no_such_setting", None, {"no_such_setting": 1}),
+        (TypeError, "term_buffer_length", None, {"term_buffer_length": "much"}),
+        (rusteron.InvalidArgument, "low-latency", "fast", {}),
+        (rusteron.InvalidArgument, "dedicated", None, {"threading_mode": "invoker"}),
+    ]:
+        with pytest.raises(error, match=text):
+            rusteron.MediaDriver.launch_embedded(preset, **mistake)
 
 
 def test_closed_errors_name_the_cause(tmp_path):

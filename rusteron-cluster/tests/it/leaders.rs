@@ -357,6 +357,11 @@ fn foreign_and_malformed_messages() {
     member.send(&message(2, 111, 44));
     member.send(&message(7, 444, 8));
     member.send(&message(1, 111, 24));
+    // Of another session on the same stream.
+    member.cluster_session_id += 1;
+    member.send_message(b"of another session");
+    member.close_session("of another session");
+    member.cluster_session_id -= 1;
     member.send_message(b"end");
     let events = await_events(&mut client, 2);
     assert_eq!(events, ["extension 444 7 17 8 64", "message 3"]);

@@ -125,6 +125,18 @@ fn life_of_mark_file() {
 }
 
 #[test]
+fn full_error_log_has_the_first_errors() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mark_file = activate(&dir).expect("a mark file");
+    for number in 0..300 {
+        mark_file.record_error(&format!("{number} {}", "x".repeat(7000)));
+    }
+    let errors = errors(mark_file.path());
+    assert!((140..150).contains(&errors.len()), "{}", errors.len());
+    assert!(errors.iter().zip(0..).all(|(it, number)| it.0.starts_with(&format!("{number} "))));
+}
+
+#[test]
 fn second_container_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let first = activate(&dir).expect("a mark file");
@@ -284,20 +296,6 @@ fn pipe_for_a_recording_log_is_refused_at_once() {
     let error = within_deadline(open).expect_err("a pipe");
     assert_eq!(error.kind(), ClusterErrorKind::Io(ErrorKind::InvalidInput));
     assert!(error.message().ends_with("recording.log: a pipe is not a regular file"), "{error}");
-}
-
-#[test]
-#[cfg(unix)]
-fn pipe_in_the_place_of_the_link_is_replaced() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let cluster_dir = tempfile::tempdir().expect("another");
-    let link = cluster_dir.path().join("cluster-mark-service-0.lnk");
-    make_pipe(&link);
-    let (home, cluster_home) = (dir.path().to_owned(), cluster_dir.path().to_owned());
-    let activated = within_deadline(move || activate_in(&home, &cluster_home).map(drop));
-    activated.expect("a mark file");
-    let home = dir.path().canonicalize().expect("a directory");
-    assert_eq!(fs::read_to_string(link).expect("a file"), home.to_str().expect("UTF-8"));
 }
 
 #[test]

@@ -22,7 +22,7 @@ use rusteron_client::{
 use rusteron_media_driver::{DirAccess, DriverInvoker, MediaDriver, ThreadingMode};
 use rusteron_test_support::{
     DEADLINE, connect, connected_pair, context, driver_context, driver_context_in, free_port,
-    ignored_test, offer, pass, receive, skip,
+    ignored_test, logged_with, offer, pass, receive, skip,
 };
 
 const MEDIA_DRIVER: &str = env!("CARGO_BIN_EXE_media_driver");
@@ -390,32 +390,16 @@ fn clients_of_other_user() {
     }
 }
 
-/// Prints the logged events.
-struct Printer;
-
-impl log::Log for Printer {
-    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
-        true
-    }
-
-    fn log(&self, record: &log::Record<'_>) {
-        println!("{}: {}", record.level(), record.args());
-    }
-
-    fn flush(&self) {}
-}
-
 #[test]
 #[ignore = "run by other tests, in a process of its own"]
 fn client_in_default_dir() {
-    log::set_logger(&Printer).expect("the first");
-    log::set_max_level(log::LevelFilter::Warn);
     let dir = Context::default_dir();
     let other = PathBuf::from(std::env::var_os(DIR).expect("a directory"));
-    drop(Aeron::connect(context(&dir)).expect("a client"));
-    println!("of another name:");
-    drop(Aeron::connect(context(&other)).expect("a client"));
-    println!("connected twice");
+    let logged_in = |dir: &Path| {
+        let connect = || drop(Aeron::connect(context(dir)).expect("a client"));
+        logged_with(&OTHER.to_string(), connect)
+    };
+    println!("{:?}\nof another name: {:?}", logged_in(&dir), logged_in(&other));
 }
 
 #[test]

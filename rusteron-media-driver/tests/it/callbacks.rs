@@ -164,6 +164,26 @@ fn agent_on_start_per_agent() {
 }
 
 #[test]
+fn invoker_starts_on_the_launching_thread() {
+    let threads = Arc::new(Mutex::new(Vec::new()));
+    let shared = Arc::clone(&threads);
+    let mut context = DriverContext::new().expect("a context");
+    context
+        .set_threading_mode(ThreadingMode::Invoker)
+        .and_then(|context| {
+            context.set_agent_on_start(move |_| {
+                shared.lock().expect("no panic").push(std::thread::current().id());
+            })
+        })
+        .expect("settings");
+    let driver = DriverInvoker::launch_embedded(context).expect("a driver");
+    assert_eq!(*threads.lock().expect("no panic"), [std::thread::current().id()]);
+    let dir = driver.aeron_dir().to_owned();
+    drop(driver);
+    assert!(!dir.exists());
+}
+
+#[test]
 fn captures_dropped_with_driver() {
     let captured = Arc::new(());
     let context = || {
@@ -200,61 +220,6 @@ fn captures_dropped_with_driver() {
     invoker.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
     drop(DriverInvoker::launch_embedded(invoker).expect("a driver"));
     assert_eq!(Arc::strong_count(&captured), 1);
-}
-
-#[test]
-fn invoker_and_client_on_one_thread() {
-    let this_thread = std::thread::current().id();
-    let threads = Arc::new(Mutex::new(Vec::new()));
-    let shared = Arc::clone(&threads);
-    let mut context = DriverContext::new().expect("a context");
-    context
-        .set_threading_mode(ThreadingMode::Invoker)
-        .and_then(|context| {
-            context.set_agent_on_start(move |_| {
-                shared.lock().expect("no panic").push(std::thread::current().id());
-            })
-        })
-        .expect("settings");
-    let mut driver = DriverInvoker::launch_embedded(context).expect("a driver");
-    assert_eq!(*threads.lock().expect("no panic"), [this_thread]);
-    let dir = driver.aeron_dir().to_owned();
-    let mut context = Context::new().expect("a context");
-    context
-        .set_dir(&dir)
-        .and_then(|context| context.set_use_conductor_agent_invoker(true))
-        .expect("settings");
-    driver.do_work().expect("a turn");
-    let aeron = Aeron::connect(context).expect("a client");
-    let mut adding_subscription =
-        aeron.async_add_subscription("aeron:ipc", 1001).expect("a registration");
-    let mut adding_publication =
-        aeron.async_add_exclusive_publication("aeron:ipc", 1001).expect("a registration");
-    let (mut subscription, mut publication) = (None, None);
-    await_that("both sides", || {
-        let work = driver.do_work().expect("a turn") + aeron.do_work().expect("a turn");
-        driver.idle(work);
-        if subscription.is_none() {
-            subscription = adding_subscription.poll().expect("no error");
-        }
-        if publication.is_none() {
-            publication = adding_publication.poll().expect("no error");
-        }
-        subscription.is_some() && publication.is_some()
-    });
-    let (mut subscription, mut publication) =
-        (subscription.expect("there"), publication.expect("there"));
-    let (mut is_sent, mut received) = (false, Vec::new());
-    await_that("the message", || {
-        driver.do_work().expect("a turn");
-        aeron.do_work().expect("a turn");
-        is_sent = is_sent || publication.offer(b"in turn").is_ok();
-        subscription.poll(|bytes, _| received.push(bytes.to_vec()), 10).expect("open");
-        !received.is_empty()
-    });
-    assert_eq!(received, [b"in turn"]);
-    drop((subscription, publication, aeron, driver));
-    assert!(!dir.exists());
 }
 
 #[test]

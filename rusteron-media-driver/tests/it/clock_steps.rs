@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use rusteron_client::{Aeron, CncFile};
 use rusteron_test_support::{
-    ChildProcess, DriverProcess, SHORT_DRIVER_TIMEOUT, SteppedHome, await_that, connected_pair,
-    context, exchange, free_port, has_java, java_driver_with, job, read_line, watchful_context,
+    DriverProcess, SHORT_DRIVER_TIMEOUT, SteppedHome, await_that, connected_pair, context,
+    exchange, free_port, has_java, java_driver_with, job, read_line, watchful_context,
 };
 
 use crate::MEDIA_DRIVER;
-use crate::java::{STREAM, exchange_command};
 
 /// Types of counters.
 const CLIENT_HEARTBEAT: i32 = 11;
@@ -52,15 +51,6 @@ fn client_process() {
             println!("ready");
             await_that("the end of the client", || aeron.is_closed());
             println!("closed: {}", aeron.close_cause().expect("a cause"));
-        }
-        "publish" => {
-            let aeron = Aeron::connect(default_timeout(&dir)).expect("a client");
-            let publication =
-                aeron.add_publication("aeron:ipc?term-length=64k", STREAM).expect("a publication");
-            // The first message of an exchange is its number.
-            await_that("a subscriber", || publication.offer(&[0; 8]).is_ok());
-            println!("ready");
-            read_line();
         }
         "counters" => {
             let aeron = Aeron::connect(context(&dir)).expect("a client");
@@ -175,25 +165,4 @@ fn client_of_java_driver_survives_steps() {
     step_to_and_fro_by(&mut home, STEP);
     client.write_line("");
     assert_eq!(client.line(), "exchanged");
-}
-
-/// Java's client compares the driver's heartbeat with the wall clock, and its timeout is longer
-/// than the steps here.
-#[test]
-fn java_client_survives_steps() {
-    if !has_java() {
-        return;
-    }
-    let mut home = SteppedHome::new();
-    let _driver = driver(&home, &[]);
-    drop(home.cnc());
-    let channel = "aeron:ipc?term-length=64k";
-    let mut command = exchange_command("subscribe", &home.aeron_dir(), channel, 1);
-    let mut java = ChildProcess::spawn(home.clock.set(&mut command));
-    assert_eq!(java.line(), "ready");
-    step_to_and_fro_by(&mut home, STEP);
-    let publication = home.client("publish");
-    assert_eq!(java.line(), "done 1");
-    assert!(java.wait().success());
-    drop(publication);
 }

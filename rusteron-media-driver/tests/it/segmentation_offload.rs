@@ -9,8 +9,8 @@ use std::time::Duration;
 use rusteron_client::{Aeron, Publication, Subscription, SystemCounter};
 use rusteron_media_driver::{DriverContext, MediaDriver};
 use rusteron_test_support::{
-    Random, await_some, await_that, connect, driver_context, free_port, ignored_test, pass,
-    receive, skip, udp_channel,
+    Random, await_some, await_that, connect, driver_context, free_port, ignored_test, logged_with,
+    pass, receive, skip, udp_channel,
 };
 
 /// Initial receiver window. What fits into it can be sent at once.
@@ -289,7 +289,6 @@ mod own_network {
             return skip("RUSTERON_REQUIRE_MOUNT", &reason);
         }
         assert!(text.contains("1 passed"), "{text}");
-        assert_eq!(text.matches("segmentation offload to 127.0.0.1:").count(), 1, "{text}");
     }
 
     /// Starts the loopback device of a new network.
@@ -307,26 +306,15 @@ mod own_network {
         assert_eq!(unsafe { libc::ioctl(descriptor, libc::SIOCSIFFLAGS, &request) }, 0);
     }
 
-    struct Printer;
-
-    impl log::Log for Printer {
-        fn enabled(&self, _: &log::Metadata<'_>) -> bool {
-            true
-        }
-
-        fn log(&self, record: &log::Record<'_>) {
-            println!("{}: {}", record.level(), record.args());
-        }
-
-        fn flush(&self) {}
-    }
-
     #[test]
     #[ignore = "run by the test above, in a network of its own"]
     fn refused_stream() {
-        log::set_logger(&Printer).expect("the first");
-        log::set_max_level(log::LevelFilter::Warn);
         set_up_loopback(1500);
+        let logged = logged_with("segmentation offload to 127.0.0.1:", send_refused_buffers);
+        assert_eq!(logged.len(), 1, "{logged:?}");
+    }
+
+    fn send_refused_buffers() {
         let driver = launch_with(true, |context| context.set_mtu_length(8192).expect("an MTU"));
         let aeron = connect(&driver);
         let channel = udp_channel();

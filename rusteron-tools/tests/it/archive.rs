@@ -1,9 +1,8 @@
 //! `rusteron archive`, with Java's archive or ours.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use rusteron_test_support::archive::{ArchiveProcess, STREAM, record};
-use rusteron_test_support::{ChildProcess, has_java, java_run, memory_dir};
 use serde_json::Value;
 
 use crate::support::{
@@ -46,33 +45,6 @@ fn assert_fails(command: Command, text: &str) {
     finished.assert_exit_code(1);
     assert!(finished.stderr.starts_with("rusteron: "), "{finished:#?}");
     assert!(finished.stderr.contains(text), "{finished:#?}");
-}
-
-/// The program of `just run-archive-java`.
-#[test]
-fn launched_archive_is_ready_when_it_says_so() {
-    if !has_java() {
-        return;
-    }
-    let home = memory_dir("rusteron-launch-").expect("a directory");
-    let dir = home.path().join("driver");
-    let channel = format!("aeron:udp?endpoint=localhost:{}", free_port());
-    let mut command = Command::new(java_run());
-    command
-        .args(["Launch.java", "archive", "-Xmx256m", "-Xshare:auto"])
-        .arg(format!("-Daeron.dir={}", dir.display()))
-        .arg(format!("-Daeron.archive.dir={}", home.path().join("archive").display()))
-        .arg(format!("-Daeron.archive.control.channel={channel}"))
-        .arg("-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0")
-        .args(["-Daeron.threading.mode=SHARED", "-Daeron.archive.threading.mode=SHARED"])
-        .args(["-Daeron.term.buffer.sparse.file=true", "-Daeron.archive.message.timeout=60s"])
-        .stdout(Stdio::piped());
-    let mut launched = ChildProcess::spawn(&mut command);
-    let line = launched.await_line("archive is ready: ");
-    assert!(line.contains(&channel) && line.contains(&*dir.to_string_lossy()), "{line}");
-    let mut count = rusteron(&dir, ["--driver-timeout", "60s", "archive", "count"]);
-    count.args(["--control-channel", &channel]).env("AERON_ARCHIVE_MESSAGE_TIMEOUT", "60s");
-    assert_eq!(text_of(run(count)), "0\n");
 }
 
 #[test]

@@ -67,18 +67,6 @@ fn name_heartbeat_and_resources() {
 }
 
 #[test]
-fn closed_client_is_gone() {
-    let driver = launch();
-    let dir = driver.aeron_dir();
-    let aeron = connect_as(dir, "short");
-    let publication = aeron.add_publication("aeron:ipc", STREAM_ID).expect("a publication");
-    await_client(dir, &aeron, |_| true);
-    drop((publication, aeron));
-    await_that("its end", || array(&json(dir, &["clients"]), "clients").is_empty());
-    assert!(text(dir, &["clients"]).contains("\n0 clients\n"));
-}
-
-#[test]
 fn unconnected_publisher_is_not_at_its_limit() {
     let driver = launch();
     let dir = driver.aeron_dir();

@@ -18,7 +18,7 @@ fn help_has_examples() {
 
 #[test]
 fn invalid_exits_2() {
-    let cases: [&[&str]; 15] = [
+    let cases: [&[&str]; 19] = [
         &[],
         &["state"],
         &["stat", "--interval", "1s"],
@@ -34,6 +34,11 @@ fn invalid_exits_2() {
         &["stat", "--driver-timeout", "10"],
         &["archive"],
         &["archive", "tail", "1", "--new", "--from", "0"],
+        // These need the directory of an archive.
+        &["archive", "verify"],
+        &["archive", "verify", "0", "--all-segments"],
+        &["archive", "verify", "0", "--repair"],
+        &["archive", "compact"],
     ];
     for arguments in cases {
         let finished = run(command(arguments));

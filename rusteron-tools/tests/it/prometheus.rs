@@ -22,28 +22,6 @@ fn has(program: &str) -> bool {
     false
 }
 
-#[test]
-fn promtool_finds_no_fault() {
-    if !has("promtool") {
-        return;
-    }
-    with_losses(|dir| {
-        let archive_dir = dir.to_str().expect("UTF-8");
-        let metrics = text(dir, &["stat", "--openmetrics", "--archive-dir", archive_dir]);
-        let mut promtool = Command::new("promtool");
-        promtool.args(["check", "metrics"]);
-        promtool.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut promtool = promtool.spawn().expect("promtool");
-        let mut stdin = promtool.stdin.take().expect("a pipe");
-        stdin.write_all(metrics.as_bytes()).expect("promtool reads");
-        drop(stdin);
-        let output = promtool.wait_with_output().expect("the end");
-        let faults = [output.stdout, output.stderr].concat();
-        let faults = String::from_utf8_lossy(&faults);
-        assert!(output.status.success() && faults.is_empty(), "{faults} in {metrics}");
-    });
-}
-
 /// A Prometheus that reads one exporter.
 struct Prometheus {
     // Dropping it kills the process.

@@ -91,18 +91,6 @@ fn nohup_survives_hangup() {
 }
 
 #[test]
-fn pipe_gets_successive_reports() {
-    let driver = launch();
-    let mut watch = Watch::start(driver.aeron_dir(), &["--label", "bytes sent"]);
-    for _ in 0..3 {
-        assert!(watch.line().contains(": alive"));
-        assert!(watch.line().contains(" - Bytes sent"));
-        assert_eq!(watch.line(), "\n");
-    }
-    assert_eq!(watch.end(), (Some(0), String::new()));
-}
-
-#[test]
 fn outlives_drivers() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = home.path().join("aeron");

@@ -425,3 +425,27 @@ impl Digests {
         self.repeated
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The oracle of the tests on clusters can say no.
+    #[test]
+    fn divergence_is_found() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = |name: &str, lines: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, lines).expect("a file");
+            path
+        };
+        let first = file("first", "96 a1\n192 a2\n288 a3\n");
+        // A killed process can leave a part of a line.
+        let equal = file("equal", "192 a2\n288 a3\n38");
+        let other = file("other", "192 a2\n288 a4\n");
+        let digests = Digests::read([first.clone(), equal]).expect("equal digests");
+        assert_eq!((digests.compared(), digests.last_position()), (2, Some(288)));
+        let error = Digests::read([first, other]).expect_err("different digests");
+        assert!(error.contains("position 288: digest a3 in "), "{error}");
+    }
+}

@@ -228,18 +228,17 @@ fn channel_alone_needs_no_endpoints() {
 }
 
 #[test]
-fn endpoint_of_channel_is_replaced() {
-    let mut attempt = Attempt::new("aeron:udp?endpoint=x:9", Some("0=a:1"));
-    attempt.poll();
-    assert_eq!(attempt.io.added[&0], "aeron:udp?endpoint=a:1");
-}
-
-#[test]
-fn endpoint_may_be_a_name() {
-    let mut attempt = Attempt::new("aeron:udp?", Some("0=node-a,1=b:1"));
-    attempt.poll();
-    assert_eq!(attempt.io.added[&0], "aeron:udp?endpoint=node-a");
-    assert_eq!(attempt.io.added[&1], "aeron:udp?endpoint=b:1");
+fn endpoints_of_members_replace_the_channels() {
+    for (channel, endpoints, expected) in [
+        ("aeron:udp?endpoint=x:9", "0=a:1,1=b:1", ["a:1", "b:1"]),
+        // An endpoint may be a name.
+        ("aeron:udp?", "0=node-a,1=b:1", ["node-a", "b:1"]),
+    ] {
+        let mut attempt = Attempt::new(channel, Some(endpoints));
+        attempt.poll();
+        let added: Vec<&str> = attempt.io.added.values().map(String::as_str).collect();
+        assert_eq!(added, expected.map(|it| format!("aeron:udp?endpoint={it}")));
+    }
 }
 
 #[test]
@@ -312,13 +311,6 @@ fn temporary_failures_are_retried() {
 }
 
 #[test]
-fn failed_egress_ends_attempt() {
-    let mut attempt = Attempt::with_members();
-    attempt.io.egress_errors.push_back(invalid());
-    assert_eq!(attempt.error().kind(), ClusterErrorKind::Client(ErrorKind::UnknownHost));
-}
-
-#[test]
 fn failure_of_one_member_waits_for_others() {
     let mut attempt = Attempt::with_members();
     attempt.io.connected.clear();
@@ -338,15 +330,6 @@ fn failure_of_one_member_waits_for_others() {
     ] {
         assert!(error.message().contains(part), "{error}");
     }
-}
-
-#[test]
-fn failure_of_all_members_ends_attempt() {
-    let mut attempt = Attempt::with_members();
-    for member_id in 0..3 {
-        attempt.io.ingress_errors.insert(member_id, VecDeque::from([invalid()]));
-    }
-    assert_eq!(attempt.error().kind(), ClusterErrorKind::Client(ErrorKind::UnknownHost));
 }
 
 #[test]
@@ -379,11 +362,22 @@ fn lost_member_is_replaced_by_another() {
 }
 
 #[test]
-fn too_long_request_ends_attempt() {
-    let mut attempt = Attempt::with_members();
-    let error = OfferError::MessageTooLong { length: 9000, max_message_length: 8192 };
-    attempt.io.offer_errors.push_back(error);
-    assert_eq!(attempt.error().kind(), ClusterErrorKind::Client(ErrorKind::InvalidArgument));
+fn lasting_failures_end_attempt() {
+    let too_long = OfferError::MessageTooLong { length: 9000, max_message_length: 8192 };
+    type Fail = fn(&mut Script, OfferError);
+    let failures: [(Fail, ErrorKind); 3] = [
+        (|io, _| io.egress_errors.push_back(invalid()), ErrorKind::UnknownHost),
+        (
+            |io, _| io.ingress_errors.extend((0..3).map(|id| (id, VecDeque::from([invalid()])))),
+            ErrorKind::UnknownHost,
+        ),
+        (|io, too_long| io.offer_errors.push_back(too_long), ErrorKind::InvalidArgument),
+    ];
+    for (fail, kind) in failures {
+        let mut attempt = Attempt::with_members();
+        fail(&mut attempt.io, too_long);
+        assert_eq!(attempt.error().kind(), ClusterErrorKind::Client(kind));
+    }
 }
 
 #[test]

@@ -269,6 +269,10 @@ fn message(session_id: i64, timestamp: i64, payload: &[u8]) -> Vec<u8> {
 }
 
 fn open(session_id: i64) -> Vec<u8> {
+    open_as(session_id, b"principal")
+}
+
+fn open_as(session_id: i64, encoded_principal: &[u8]) -> Vec<u8> {
     codec::SessionOpenEvent {
         leadership_term_id: 0,
         correlation_id: 1,
@@ -276,7 +280,7 @@ fn open(session_id: i64) -> Vec<u8> {
         timestamp: 11,
         response_stream_id: 102,
         response_channel: b"aeron:udp?endpoint=client:1",
-        encoded_principal: b"principal",
+        encoded_principal,
     }
     .to_vec()
 }

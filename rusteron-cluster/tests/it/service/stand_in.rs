@@ -1,23 +1,21 @@
 //! Containers beside a stand-in for the consensus module: situations that Java's seldom makes.
 
 use std::fs;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 #[cfg(unix)]
 use std::time::Instant;
 
 #[cfg(unix)]
 use rusteron_client::agent::ShutdownSignal;
-use rusteron_client::{Aeron, AeronVersion, CncFile, Context, Header, OfferError};
+use rusteron_client::{Aeron, AeronVersion, CncFile, Context, Header};
 use rusteron_cluster::codec::decode_values;
 use rusteron_cluster::codec::mark_file::MarkFileHeader;
 use rusteron_cluster::{
-    Cluster, ClusteredService, ErrorPolicy, Lifecycle, MessageSource, NotSent, ServiceContainer,
-    ServiceContext, ServiceError, ServiceResult, SessionMessage, SnapshotReader, SnapshotWriter,
-    TerminationCause,
+    Cluster, ClusteredService, Lifecycle, MessageSource, ServiceContainer, ServiceContext,
+    ServiceResult, SessionMessage, SnapshotReader, SnapshotWriter, TerminationCause,
 };
-use rusteron_core::cnc::error_log;
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::cluster::StandInModule;
 #[cfg(unix)]
@@ -131,6 +129,9 @@ fn ignore(_: &mut Cluster<'_>, _: &SessionMessage<'_>) -> ServiceResult {
 #[test]
 fn life_beside_a_stand_in() {
     let host = Host::new();
+    // The log of a stranger, on the same stream. Only the session of a log names it.
+    let stranger = connect(&host.driver);
+    let _log = stranger.add_exclusive_publication("aeron:ipc?term-length=1m", 100).expect("a log");
     let mut module = host.module();
     let container = host.start(host.context(), |cluster, message| {
         let MessageSource::Client { session_id } = message.source else {
@@ -345,80 +346,6 @@ fn sessions_that_take_no_answer_are_closed() {
     container.stop();
     assert_eq!(container.join(), TerminationCause::Stopped);
     assert_eq!(handled.load(Ordering::Relaxed) % 1000, 7);
-}
-
-#[test]
-fn over_long_messages_are_errors_of_the_call() {
-    let host = Host::new();
-    let mut module = host.module();
-    let results = Arc::new(Mutex::new(Vec::new()));
-    let outcomes = Arc::clone(&results);
-    let container = host.start(host.context(), move |cluster, _| {
-        let (max, max_claim) = (cluster.max_message_length(), cluster.max_claim_length());
-        let bytes = vec![7; max + 1];
-        let mut outcomes = outcomes.lock().expect("no panic");
-        outcomes.push(cluster.offer(&bytes)?);
-        outcomes.push(cluster.try_offer(&bytes));
-        outcomes.push(cluster.try_claim(max_claim + 1).map(|claim| claim.abort()));
-        outcomes.push(cluster.try_claim(max_claim).map(|claim| claim.abort()));
-        outcomes.push(cluster.offer(&bytes[..max])?);
-        Ok(())
-    });
-    module.await_recovery();
-    module.lead();
-    module.append_message(5, b"offer");
-    let mut sent = None;
-    await_that("a message of the greatest length", || {
-        sent = module.poll();
-        sent.is_some()
-    });
-    // An eighth of the control channel's terms, with the header.
-    assert_eq!(sent.map(|sent| sent.len()), Some(16 * 1024));
-    let too_long = |length, max_message_length| {
-        Err(NotSent::from(OfferError::MessageTooLong { length, max_message_length }))
-    };
-    let expected =
-        [too_long(16_353, 16_352), too_long(16_353, 16_352), too_long(1345, 1344), Ok(()), Ok(())];
-    await_that("all results", || results.lock().expect("no panic").len() == expected.len());
-    assert_eq!(*results.lock().expect("no panic"), expected);
-    assert_eq!(host.counter(ERRORS, |_| true), Some(0));
-    container.stop();
-    assert_eq!(container.join(), TerminationCause::Stopped);
-}
-
-#[test]
-fn full_error_log_leaves_the_service_running() {
-    const ERROR_COUNT: i64 = 300;
-    let host = Host::new();
-    let mut module = host.module();
-    let mut context = host.context();
-    context.set_error_policy(ErrorPolicy::RecordAndContinue).unwrap();
-    let mut count = 0;
-    let container = host.start(context, move |_, _| {
-        count += 1;
-        Err(ServiceError::failed(format!("{count} {}", "x".repeat(7000))))
-    });
-    module.await_recovery();
-    module.lead();
-    for _ in 0..ERROR_COUNT {
-        module.append_message(5, b"fail");
-    }
-    await_that("all errors", || host.counter(ERRORS, |_| true) == Some(ERROR_COUNT));
-    let bytes = host.mark_file();
-    let entries = error_log::entries(&bytes[8192..]);
-    // 1 MiB of 7 kB each. The first errors are the ones that count.
-    assert!((140..150).contains(&entries.len()), "{}", entries.len());
-    for (entry, number) in entries.iter().zip(1..) {
-        let text = format!("on_session_message failed at position {}", 0);
-        assert!(entry.text.starts_with(&text[..text.len() - 1]), "{}", &entry.text[..80]);
-        assert!(entry.text.contains(&format!(": {number} xxx")), "{}", &entry.text[..80]);
-    }
-    container.stop();
-    assert_eq!(container.join(), TerminationCause::Stopped);
-    // The next container saves them, and begins with an empty log.
-    let next = host.start(host.context(), ignore);
-    assert!(error_log::entries(&host.mark_file()[8192..]).is_empty());
-    drop(next);
 }
 
 #[test]

@@ -5,21 +5,15 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::thread;
-use std::time::Duration;
 
 use rusteron_client::Aeron;
 use rusteron_cluster::ClusterClient;
 use rusteron_media_driver::MediaDriver;
-use rusteron_test_support::cluster::ledger::Digests;
 use rusteron_test_support::cluster::load::{Load, Outcome, context};
 use rusteron_test_support::cluster::{
     AeronVersion, MemberArchive, Options, RustCluster, Service, ServiceProcess,
 };
 use rusteron_test_support::{connect, launch_with_long_timeouts};
-
-/// Longer than the leader's heartbeats may be away.
-const SERVICE_PAUSE: Duration = Duration::from_secs(8);
 
 /// The service of a member.
 #[test]
@@ -92,25 +86,6 @@ impl Fixture {
     }
 }
 
-/// The oracle of these tests can say no.
-#[test]
-fn divergence_is_found() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let file = |name: &str, lines: &str| {
-        let path = dir.path().join(name);
-        std::fs::write(&path, lines).expect("a file");
-        path
-    };
-    let first = file("first", "96 a1\n192 a2\n288 a3\n");
-    // A killed process can leave a part of a line.
-    let equal = file("equal", "192 a2\n288 a3\n38");
-    let other = file("other", "192 a2\n288 a4\n");
-    let digests = Digests::read([first.clone(), equal]).expect("equal digests");
-    assert_eq!((digests.compared(), digests.last_position()), (2, Some(288)));
-    let error = Digests::read([first, other]).expect_err("different digests");
-    assert!(error.contains("position 288: digest a3 in "), "{error}");
-}
-
 #[test]
 fn leader_killed_once() {
     let Some(mut fixture) = Fixture::launch() else { return };
@@ -127,24 +102,6 @@ fn leader_killed_with_mixed_versions() {
 }
 
 #[test]
-#[ignore = "takes a minute: just test-cluster"]
-fn leader_stopped_in_order() {
-    let Some(mut fixture) = Fixture::launch() else { return };
-    let load = fixture.load();
-    load.await_answers();
-    let leader = fixture.cluster.await_leader();
-    fixture.cluster.node_mut(leader).stop();
-    // Consensus modules before 1.53 do not announce their end.
-    let cause = fixture.cluster.await_end(leader).expect("a service in Rust");
-    assert!(cause == "ConsensusModuleGone" || cause.starts_with("ClientClosed("), "{cause}");
-    load.await_answers();
-    assert_ne!(fixture.cluster.await_leader(), leader);
-    fixture.cluster.restart();
-    load.await_answers();
-    assert!(fixture.finish(load).new_leaders >= 1);
-}
-
-#[test]
 fn followers_redirect_to_leader() {
     let Some(fixture) = Fixture::launch() else { return };
     let endpoints = fixture.cluster.ingress_endpoints_of(fixture.cluster.followers());
@@ -153,41 +110,6 @@ fn followers_redirect_to_leader() {
     let load = Load::start(client);
     load.await_answers();
     fixture.finish(load);
-}
-
-#[test]
-#[ignore = "takes a minute: just test-cluster"]
-fn paused_leader_service_goes_on() {
-    let Some(mut fixture) = Fixture::launch() else { return };
-    let load = fixture.load();
-    load.await_answers();
-    let leader = fixture.cluster.await_leader();
-    fixture.cluster.service(leader).pause();
-    // There is no condition to wait for: a paused process shows nothing.
-    thread::sleep(SERVICE_PAUSE);
-    fixture.cluster.service(leader).resume();
-    load.await_answers();
-    assert!(fixture.cluster.service(leader).is_running());
-    fixture.finish(load);
-}
-
-#[test]
-#[ignore = "takes a minute: just test-cluster"]
-fn all_killed_and_back() {
-    let Some(mut fixture) = Fixture::launch() else { return };
-    let load = fixture.persistent_load();
-    load.await_answers();
-    fixture.cluster.snapshot();
-    load.await_answers();
-    (0..3).for_each(|member| fixture.cluster.kill(member));
-    fixture.cluster.restart();
-    load.await_answers();
-    // Each service has loaded the snapshot.
-    for member in 0..3 {
-        let log = fixture.cluster.service(member).log();
-        assert!(log.contains("loaded "), "{log}");
-    }
-    assert!(fixture.finish(load).new_sessions >= 1);
 }
 
 #[test]

@@ -2,9 +2,7 @@
 
 use rusteron_cluster::{ClusterClient, TerminationCause};
 use rusteron_test_support::cluster::load::{Load, Outcome, context};
-use rusteron_test_support::cluster::{
-    AeronVersion, JavaBackup, JavaCluster, Options, RustCluster, Service,
-};
+use rusteron_test_support::cluster::{JavaBackup, JavaCluster, Options, RustCluster, Service};
 use rusteron_test_support::{command, connect, java_run, launch_with_long_timeouts, succeed};
 
 use super::Node;
@@ -19,7 +17,7 @@ fn tool(cluster: &JavaCluster, name: &str) -> String {
 
 #[test]
 fn cluster_tool_knows_a_rust_node() {
-    let Some(mut cluster) = launch(Vec::new()) else { return };
+    let Some(mut cluster) = launch() else { return };
     let assert_contains = |output: String, expected: &[&str]| {
         for text in expected {
             assert!(output.contains(text), "no {text}: {output}");
@@ -49,7 +47,7 @@ fn cluster_tool_knows_a_rust_node() {
 
 #[test]
 fn node_starts_from_backup() {
-    let Some(mut cluster) = launch(Vec::new()) else { return };
+    let Some(mut cluster) = launch() else { return };
     let driver = launch_with_long_timeouts();
     let aeron = connect(&driver);
     let load = |cluster: &RustCluster, outcome: Outcome| {
@@ -82,7 +80,7 @@ const REQUESTS: &str = "500";
 
 #[test]
 fn java_client_is_answered_by_rust() {
-    let Some(cluster) = launch(vec![AeronVersion::Maven]) else { return };
+    let Some(cluster) = launch() else { return };
     let driver = launch_with_long_timeouts();
     let java_run = java_run().display().to_string();
     let dir = driver.aeron_dir().display().to_string();
@@ -92,27 +90,15 @@ fn java_client_is_answered_by_rust() {
     client.assert_lines([&*format!("answered {REQUESTS}")]);
 }
 
-#[test]
-fn snapshots_of_rust_and_java_are_alike() {
-    let Some(cluster) = launch(vec![AeronVersion::Maven]) else { return };
-    change_service_twice(cluster);
-}
-
-#[test]
-#[ignore = "compiles Aeron's Java code once: just test-cluster"]
-fn snapshots_in_compiled_version_are_alike() {
-    let Some(cluster) = launch(vec![AeronVersion::Compiled]) else { return };
-    change_service_twice(cluster);
-}
-
 /// Starts one member with a service in Rust.
-fn launch(versions: Vec<AeronVersion>) -> Option<RustCluster> {
-    let options = Options { service: Service::None, versions, ..Options::default() };
-    RustCluster::launch(options, program)
+fn launch() -> Option<RustCluster> {
+    RustCluster::launch(Options { service: Service::None, ..Options::default() }, program)
 }
 
 /// Replaces a ledger in Rust by one in Java, and that one by another in Rust. Each loads the snapshot of the one before.
-fn change_service_twice(mut cluster: RustCluster) {
+#[test]
+fn snapshots_of_rust_and_java_are_alike() {
+    let Some(mut cluster) = launch() else { return };
     let driver = launch_with_long_timeouts();
     let aeron = connect(&driver);
     let load = |cluster: &RustCluster, outcome: Outcome| {

@@ -143,17 +143,7 @@ fn killed_recording_ends_where_its_frames_do() {
 }
 
 #[test]
-fn options_of_files_need_a_directory() {
-    let server = ArchiveProcess::launch();
-    let wrong: [&[&str]; 4] = [
-        &["verify"],
-        &["verify", "0", "--all-segments"],
-        &["verify", "0", "--repair"],
-        &["compact"],
-    ];
-    for arguments in wrong {
-        run(archive(&server, arguments)).assert_exit_code(2);
-    }
+fn directory_without_catalog_is_named() {
     let empty = tempfile::tempdir().expect("a directory");
     assert_fails(files(empty.path(), &["list"]), "it has no archive.catalog");
 }

@@ -79,6 +79,21 @@ fn snapshot_brings_sessions_and_state() {
 }
 
 #[test]
+fn snapshot_of_many_sessions_is_read_back() {
+    let principals: Vec<Vec<u8>> = (0..40).map(|id| vec![id; 20 * usize::from(id)]).collect();
+    let mut harness = Harness::started();
+    for (id, principal) in (0..).zip(&principals) {
+        harness.on_log(64, open_as(id, principal)).expect("handled");
+    }
+    harness.on_log(128, action(128, 2, 0)).expect("handled");
+    let mut replay = Replay { messages: harness.network.snapshot.into(), is_cut: false };
+    let mut harness = Harness::with(None, ErrorPolicy::Terminate);
+    assert_eq!(harness.recover(Ok(Some(&mut replay))), Ok(()));
+    let sessions = harness.core.state().sessions.values();
+    assert!(sessions.map(SessionInfo::encoded_principal).eq(&principals));
+}
+
+#[test]
 fn damaged_snapshots_fail_the_start() {
     let good = snapshot();
     let marker = |type_id, mark, major| {
