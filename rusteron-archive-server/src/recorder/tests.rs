@@ -241,7 +241,7 @@ fn full_disk_has_its_own_code() {
     for has_quota in [false, true] {
         let storage = FaultyStorage::default();
         match has_quota {
-            true => storage.fail_after(3, ErrorKind::QuotaExceeded),
+            true => storage.fail_after(6, ErrorKind::QuotaExceeded),
             false => storage.limit_space(Some(10_000)),
         }
         let mut recording = Recording::new(&stream.start_recording(), 4096);

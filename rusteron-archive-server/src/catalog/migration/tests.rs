@@ -4,7 +4,7 @@ use super::*;
 use crate::catalog::NewRecording;
 use crate::catalog::model::{open, settings};
 use crate::segment::geometry::segment_name;
-use crate::storage::faulty::FaultyStorage;
+use crate::storage::faulty::{Change, FaultyStorage};
 
 const TERM: i32 = 64 << 10;
 const SEGMENT: i64 = 128 << 10;
@@ -146,6 +146,23 @@ fn storage_that_stops_leaves_all_or_nothing() {
                 catalog.migrate(&storage, &migration).expect("a migration");
             }
         }
+    }
+}
+
+/// Otherwise a kill while a migration is being finished would leave half of it.
+#[test]
+fn recovery_removes_the_intent_last() {
+    for migration in migrations() {
+        let storage = recordings(SyncLevel::None);
+        let mut file = storage.create(INTENT_NAME, 0).expect("a file");
+        file.write_all_at(&migration.to_bytes(), 0).expect("a write");
+        let before = storage.changes();
+        open(&storage, &settings()).expect("a catalog");
+        let is_removal = |it: &Change| matches!(it, Change::Remove { name } if name == INTENT_NAME);
+        let log = &storage.log()[before..];
+        let removal = log.iter().position(is_removal).expect("a removal");
+        let is_sync = |it: &Change| matches!(it, Change::Sync { .. } | Change::SyncDir);
+        assert!(removal > 3 && log[removal + 1..].iter().all(is_sync), "{log:?}");
     }
 }
 

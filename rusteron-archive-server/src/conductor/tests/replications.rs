@@ -264,9 +264,19 @@ fn live_stream_joins() {
     peer.run(&mut harness);
     assert!(peer.has_order("count transports 0"));
     // Those of another recording say nothing.
+    let mut orders = Vec::new();
+    while orders.is_empty() {
+        harness.tick();
+        orders = harness.orders();
+        for request in mem::take(&mut harness.out.requests) {
+            peer.answer(&request, &mut harness);
+        }
+    }
+    assert_eq!(orders, ["count transports 0"]);
     harness.tell(Event::Transports(1.into(), 2));
     harness.tick();
     assert!(harness.sent().is_empty());
+    harness.tell(Event::Transports(0.into(), 1));
     peer.transports = 2;
     peer.run(&mut harness);
     let position = peer.position;

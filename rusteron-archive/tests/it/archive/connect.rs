@@ -412,6 +412,47 @@ fn version_mismatch_or_rejection() {
     assert_eq!(error.kind(), ArchiveErrorKind::AuthenticationRejected, "{error:?}");
 }
 
+/// An archive rejects the stream of requests of a session that it cannot answer.
+#[test]
+fn rejection_is_of_the_own_stream() {
+    let driver = MediaDriver::launch_embedded().expect("a driver");
+    let (sender, rejected) = mpsc::channel();
+    let mut context = rusteron_client::Context::new().expect("a context");
+    context
+        .set_dir(driver.aeron_dir())
+        .and_then(|context| {
+            context.set_publication_error_handler(move |error| _ = sender.send(error.session_id))
+        })
+        .expect("settings");
+    let aeron = Aeron::connect(context).expect("a client");
+    let mut context = ipc_context();
+    context.set_message_timeout(rusteron_test_support::DEADLINE).expect("a timeout");
+    let stream_id = context.control_request_stream_id();
+    let mut requests = aeron.add_subscription("aeron:ipc", stream_id).expect("a subscription");
+    let other = aeron.add_exclusive_publication("aeron:ipc", stream_id).expect("a publication");
+    let mut attempt = Archive::async_connect(&aeron, context).expect("an attempt");
+    await_that("both streams", || {
+        assert!(attempt.poll().expect("no error yet").is_none());
+        requests.images().count() == 2
+    });
+    let mut reject = |is_other| {
+        let is_meant = |session_id| (session_id == other.session_id()) == is_other;
+        let mut image =
+            requests.images().find(|image| is_meant(image.session_id())).expect("an image");
+        image.reject("no room").expect("a rejection");
+    };
+    reject(true);
+    let session_id = rejected.recv_timeout(rusteron_test_support::DEADLINE).expect("a rejection");
+    assert_eq!(session_id, other.session_id());
+    // All handlers have been called when the driver's next answer is there.
+    drop(aeron.add_counter(2001, b"", "a round trip").expect("a counter"));
+    assert!(attempt.poll().expect("another's rejection").is_none());
+    reject(false);
+    let error = rusteron_test_support::await_some("the rejection", || attempt.poll().err());
+    assert_eq!(error.kind(), ArchiveErrorKind::Refused, "{error:?}");
+    assert!(error.message().ends_with("no room"), "{error:?}");
+}
+
 #[test]
 fn unusable_settings_are_rejected() {
     let (_driver, aeron, _) = without_archive();

@@ -343,6 +343,7 @@ fn find_by_archive_id() {
     assert!(RecordingPos::find_by_recording_id(&aeron, 0, Some(43)).is_none());
     assert!(RecordingPos::find_by_recording_id(&aeron, 1, Some(41)).is_none());
     assert!(RecordingPos::find_by_session_id(&aeron, SESSION_ID, Some(43)).is_none());
+    assert!(RecordingPos::find_by_session_id(&aeron, SESSION_ID + 1, Some(41)).is_none());
     assert!(RecordingPos::find_by_recording_id(&aeron, 0, None).is_some());
 }
 
@@ -352,15 +353,17 @@ fn counter_of_another_recording_is_not_active() {
         context.set_counters_free_to_reuse_timeout(Duration::ZERO)
     });
     let aeron = rusteron_test_support::connect(&driver);
-    let first = recording(&aeron, 7, 41);
-    let found = RecordingPos::find_by_recording_id(&aeron, 7, Some(41)).expect("a counter");
-    drop(first);
-    // The driver gives the id to another recording's counter.
-    let mut others = Vec::new();
-    await_that("the counter's id", || {
-        others.push(recording(&aeron, 8, 41));
-        others.iter().any(|other| other.counter_id() == found.counter_id())
-    });
-    assert!(!found.is_active());
-    assert_eq!(found.position(), None);
+    for (other_id, other_archive) in [(8, 41), (7, 42)] {
+        let first = recording(&aeron, 7, 41);
+        let found = RecordingPos::find_by_recording_id(&aeron, 7, Some(41)).expect("a counter");
+        drop(first);
+        // The driver gives the id to another recording's counter.
+        let mut others = Vec::new();
+        await_that("the counter's id", || {
+            others.push(recording(&aeron, other_id, other_archive));
+            others.iter().any(|other| other.counter_id() == found.counter_id())
+        });
+        assert!(!found.is_active());
+        assert_eq!(found.position(), None);
+    }
 }
