@@ -138,6 +138,7 @@ def test_driver_settings_and_presets():
         with rusteron.Aeron(driver, client_name="tests") as aeron:
             publication = aeron.add_publication("aeron:udp?endpoint=localhost:0|control=localhost:0|control-mode=dynamic", 1)
             assert publication.term_buffer_length == 1 << 17
+            assert any(counter.label.endswith("in ns: SHARED") for counter in aeron.counters_reader)
     for error, text, preset, mistake in [
         (TypeError, "no_such_setting", None, {"no_such_setting": 1}),
         (TypeError, "term_buffer_length", None, {"term_buffer_length": "much"}),

@@ -292,9 +292,18 @@ fn aborted_message_comes_again() {
     for number in 0..8_u8 {
         members.members[0].send_message(&[number]);
     }
-    let (mut seen, mut accepted) = (Vec::new(), Vec::new());
+    // An event has changed the session, and comes once.
+    let endpoints = members.endpoints();
+    members.members[0].leadership_term_id = 3;
+    members.members[0].announce(&endpoints);
+    members.members[0].send_message(&[8]);
+    let (mut seen, mut accepted, mut leaders) = (Vec::new(), Vec::new(), 0);
     await_that("all messages", || {
         let handler = |_: &mut _, event: Egress<'_>| {
+            if matches!(event, Egress::NewLeader { .. }) {
+                leaders += 1;
+                return if leaders < 3 { Action::Abort } else { Action::Continue };
+            }
             let Egress::Message { payload: &[number], .. } = event else { panic!("{event:?}") };
             let is_first = seen.last() != Some(&number);
             seen.push(number);
@@ -305,10 +314,10 @@ fn aborted_message_comes_again() {
             [Action::Continue, Action::Break, Action::Commit][usize::from(number) % 3]
         };
         client.controlled_poll_egress(handler, 10).expect("an open session");
-        accepted.len() == 8
+        accepted.len() == 9
     });
-    assert!(accepted.iter().copied().eq(0..8), "{accepted:?}");
-    assert_eq!(seen.len(), 10, "{seen:?}");
+    assert!(accepted.iter().copied().eq(0..9), "{accepted:?}");
+    assert_eq!((seen.len(), leaders), (12, 1), "{seen:?}");
 }
 
 #[test]

@@ -80,7 +80,10 @@ fn spelling_does_not_split_stream() {
     let driver = launch();
     let aeron = connect(driver.aeron_dir());
     let port = free_port();
-    let channel = format!("aeron:udp?endpoint=127.0.0.1:{port}|term-length=64k");
+    let channel = format!("aeron:udp?endpoint=127.0.0.1:{port}|term-length=64k|session-id=7");
+    // Another stream of the same session is another.
+    let other = "aeron:udp?endpoint=127.0.0.1:9|session-id=7";
+    let _other = aeron.add_publication(other, STREAM_ID + 1).expect("a publication");
     let read = format!("aeron:udp?endpoint=localhost:{port}");
     let subscription = aeron.add_subscription(read.as_str(), STREAM_ID).expect("a subscription");
     let mut publication =

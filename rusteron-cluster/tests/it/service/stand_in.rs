@@ -16,6 +16,7 @@ use rusteron_cluster::{
     Cluster, ClusteredService, Lifecycle, MessageSource, ServiceContainer, ServiceContext,
     ServiceResult, SessionMessage, SnapshotReader, SnapshotWriter, TerminationCause,
 };
+use rusteron_core::cnc::error_log;
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::cluster::StandInModule;
 #[cfg(unix)]
@@ -27,6 +28,8 @@ use tempfile::TempDir;
 const HEARTBEAT: i32 = 11;
 /// The counter of recorded errors.
 const ERRORS: i32 = 215;
+/// The counter of duty cycles beyond the threshold.
+const SLOW_CYCLES: i32 = 219;
 
 type OnMessage = dyn FnMut(&mut Cluster<'_>, &SessionMessage<'_>) -> ServiceResult + Send;
 
@@ -209,6 +212,7 @@ fn settings_name_client_counter_and_mark_file() {
     for (is_wanted, files) in [(false, 0), (true, 1)] {
         let mut context = host.context();
         context.set_has_mark_file(is_wanted).unwrap().set_service_name("orders").unwrap();
+        context.set_cycle_threshold(Duration::from_nanos(1)).unwrap();
         let container = host.start(context, ignore);
         assert_eq!(fs::read_dir(host.dir.path()).expect("a directory").count(), files);
         let cnc = CncFile::open(host.driver.aeron_dir(), Duration::ZERO).expect("a driver");
@@ -220,6 +224,8 @@ fn settings_name_client_counter_and_mark_file() {
         let name = "Cluster Container Errors - clusterId=0 serviceId=0";
         let label = errors.map(|counter| counter.label.clone());
         assert_eq!(label, Some(format!("{name} version={text} commit={commit}")));
+        let slow_cycles = || host.counter(SLOW_CYCLES, |_| true) > Some(0);
+        await_that("slow cycles", slow_cycles);
         drop(container);
     }
 }
@@ -294,7 +300,10 @@ fn sessions_that_take_no_answer_are_closed() {
     let handled = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&handled);
     // The default error policy ends the container when a callback fails.
-    let container = host.start(host.context(), move |cluster, message| {
+    let (mut context, reported) = (host.context(), Arc::new(AtomicUsize::new(0)));
+    let reports = Arc::clone(&reported);
+    context.set_error_handler(move |_| _ = reports.fetch_add(1, Ordering::Relaxed)).unwrap();
+    let container = host.start(context, move |cluster, message| {
         let MessageSource::Client { session_id } = message.source else { return Ok(()) };
         let mut session = cluster.session(session_id).expect("open");
         let length = match message.payload {
@@ -346,6 +355,9 @@ fn sessions_that_take_no_answer_are_closed() {
     container.stop();
     assert_eq!(container.join(), TerminationCause::Stopped);
     assert_eq!(handled.load(Ordering::Relaxed) % 1000, 7);
+    // The operators see both errors.
+    assert_eq!(reported.load(Ordering::Relaxed), 2);
+    assert_eq!(error_log::entries(&host.mark_file()[8192..]).len(), 2);
 }
 
 #[test]
