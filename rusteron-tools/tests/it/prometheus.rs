@@ -1,7 +1,6 @@
 //! The metrics, read by a real Prometheus.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -9,7 +8,7 @@ use rusteron_test_support::skip;
 use serde_json::Value;
 
 use crate::metrics::{Exporter, get, queries, with_losses};
-use crate::support::{Running, await_some, free_port, text};
+use crate::support::{Running, await_some, free_port};
 
 /// Returns whether a program of Prometheus is installed. If not, says so, and the test is over.
 /// `RUSTERON_REQUIRE_PROMETHEUS=1` makes that a failure.

@@ -8,7 +8,7 @@ use std::process::Command;
 use rusteron_test_support::archive::{ArchiveProcess, record};
 use serde_json::{Value, json};
 
-use super::{archive, archive_json, assert_fails};
+use super::{archive_json, assert_fails};
 use crate::support::{array, await_that, run, rusteron, text_of};
 
 /// The program with a directory, and without a media driver.
