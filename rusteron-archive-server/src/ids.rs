@@ -3,80 +3,34 @@
 
 use std::fmt;
 
+pub(crate) use rusteron_core::RecordingId;
+
 /// Stands for no id in messages and answers.
 pub(crate) const NULL_ID: i64 = -1;
 
-macro_rules! ids {
-    ($($(#[$doc:meta])* $name:ident;)*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub(crate) struct $name(i64);
-
-        impl $name {
-            pub(crate) const fn new(value: i64) -> Self {
-                Self(value)
-            }
-
-            pub(crate) const fn get(self) -> i64 {
-                self.0
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.get().fmt(f)
-            }
-        }
-
-        /// Prints the number alone, because log lines show whole structs.
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.fmt(f)
-            }
-        }
-
-        /// Tests write ids as literals.
-        #[cfg(any(test, fuzzing))]
-        impl From<i64> for $name {
-            fn from(value: i64) -> Self {
-                Self(value)
-            }
-        }
-
-        #[cfg(any(test, fuzzing))]
-        impl PartialEq<i64> for $name {
-            fn eq(&self, other: &i64) -> bool {
-                self.0 == *other
-            }
-        }
-    )*};
-}
-
-ids! {
-    /// A recording's id in the catalog.
-    RecordingId;
+rusteron_core::ids! {
     /// A recording's id in the catalog of the archive that a replication copies from.
-    SourceRecordingId;
+    pub(crate) SourceRecordingId(i64);
     /// A control session's id, as clients see it.
-    SessionId;
+    pub(crate) SessionId(i64);
     /// A replication's id, as clients see it. It comes from the same sequence as those of sessions.
-    ReplicationId;
+    pub(crate) ReplicationId(i64);
     /// The running number of a replay.
-    ReplayId;
+    pub(crate) ReplayId(i64);
     /// A replay's id, as clients see it: its number, and the session id of its publication.
-    ReplaySessionId;
+    pub(crate) ReplaySessionId(i64);
     /// The registration id of an Aeron resource: what clients see as subscription id.
-    RegistrationId;
+    pub(crate) RegistrationId(i64);
     /// The id of a replication's session with its source.
-    SourceSessionId;
+    pub(crate) SourceSessionId(i64);
     /// The id that the source of a replication has for its replay.
-    SourceReplayId;
+    pub(crate) SourceReplayId(i64);
     /// Names the order for a subscription until there is a registration id.
-    Ticket;
+    pub(crate) Ticket(i64);
     /// The id that the driver has for an image: of a client's requests, or of a stream to record.
-    ImageId;
+    pub(crate) ImageId(i64);
     /// A client's id of a request, which the answer repeats.
-    CorrelationId;
+    pub(crate) CorrelationId(i64);
 }
 
 /// Stands for a session in requests for a replay. Whoever knows it may request the replay, so its
@@ -98,12 +52,6 @@ impl ReplayToken {
 impl fmt::Debug for ReplayToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("secret")
-    }
-}
-
-impl RecordingId {
-    pub(crate) const fn saturating_next(self) -> Self {
-        Self(self.0.saturating_add(1))
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) use listing::fragment;
 pub use listing::{Listing, RecordingSubscriptions, Recordings};
 pub use recording::SourceLocation;
 pub(crate) use replay::checked;
-pub use replay::{ReplayLength, ReplayParams, ReplaySessionId};
+pub use replay::{ReplayLength, ReplayParams};
 pub use replication::ReplicationParams;
 pub(crate) use replication::with_raw;
 
@@ -45,6 +45,7 @@ use rusteron_sys::archive as sys;
 use crate::checks::{Id, forbid_reentry, is_entered, not_negative, unless_null};
 use crate::context::ArchiveContext;
 use crate::error::{ArchiveError, ArchiveErrorKind, Result, phrases};
+use crate::ids::ControlSessionId;
 
 /// A session with an archive. Starts, stops, lists and replays recordings.
 ///
@@ -110,7 +111,7 @@ pub struct Archive {
     requests: Mutex<()>,
     was_connected: AtomicBool,
     archive_id: i64,
-    control_session_id: i64,
+    control_session_id: ControlSessionId,
     /// The control request channel as the caller set it, for errors.
     channel: String,
 }
@@ -191,7 +192,7 @@ impl Archive {
             requests: Mutex::default(),
             was_connected: AtomicBool::new(true),
             archive_id,
-            control_session_id,
+            control_session_id: ControlSessionId::new(control_session_id),
             channel,
         }
     }
@@ -226,7 +227,7 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_control_session_id`.
     #[doc(alias = "aeron_archive_control_session_id")]
-    pub fn control_session_id(&self) -> i64 {
+    pub fn control_session_id(&self) -> ControlSessionId {
         self.control_session_id
     }
 

@@ -22,17 +22,18 @@ use std::fmt;
 use std::sync::Arc;
 
 use rusteron_client::{Aeron, AsChannel, Position};
+use rusteron_core::RecordingId;
 use rusteron_core::channel::ChannelUse;
 use rusteron_sys::archive as sys;
 
 use crate::archive::{
-    Archive, ReplayParams, ReplaySessionId, ReplicationParams, SourceLocation, checked, fragment,
-    with_raw,
+    Archive, ReplayParams, ReplicationParams, SourceLocation, checked, fragment, with_raw,
 };
 use crate::async_archive::requests::{Answer, Expected, Requests};
 use crate::checks::{Id, NULL_VALUE, not_negative, number_of, unless_null};
 use crate::context::ArchiveContext;
 use crate::error::{ArchiveError, Result};
+use crate::ids::{ControlSessionId, RecordingSubscriptionId, ReplaySessionId, ReplicationId};
 use crate::recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
 
 type Proxy = *mut sys::aeron_archive_proxy_t;
@@ -126,7 +127,7 @@ impl AsyncArchive {
     }
 
     /// As [`Archive::control_session_id`].
-    pub fn control_session_id(&self) -> i64 {
+    pub fn control_session_id(&self) -> ControlSessionId {
         self.requests.archive.control_session_id()
     }
 
@@ -163,7 +164,7 @@ impl AsyncArchive {
         stream_id: i32,
         source_location: SourceLocation,
         auto_stop: bool,
-    ) -> Result<Request<i64>> {
+    ) -> Result<Request<RecordingSubscriptionId>> {
         let channel = channel.to_c_string(ChannelUse::Subscription)?;
         let is_local = source_location == SourceLocation::Local;
         // SAFETY: `send` passes the live structure; the channel lives during the call.
@@ -182,20 +183,20 @@ impl AsyncArchive {
     /// As [`Archive::extend_recording`].
     pub fn extend_recording(
         &self,
-        recording_id: i64,
+        recording_id: RecordingId,
         channel: impl AsChannel,
         stream_id: i32,
         source_location: SourceLocation,
         auto_stop: bool,
-    ) -> Result<Request<i64>> {
+    ) -> Result<Request<RecordingSubscriptionId>> {
         let channel = channel.to_c_string(ChannelUse::Subscription)?;
         let is_local = source_location == SourceLocation::Local;
-        let about = Some(("recording_id", recording_id));
+        let about = Some(("recording_id", recording_id.get()));
         // SAFETY: as in `start_recording`.
         self.send("extend_recording", about, number, |proxy, id| unsafe {
             sys::aeron_archive_proxy_extend_recording(
                 proxy,
-                recording_id,
+                recording_id.get(),
                 channel.as_ptr(),
                 stream_id,
                 is_local,
@@ -217,7 +218,7 @@ impl AsyncArchive {
     /// As [`Archive::start_replay`], but refuses response channels, which need a session of their own.
     pub fn start_replay(
         &self,
-        recording_id: i64,
+        recording_id: RecordingId,
         replay_channel: impl AsChannel,
         replay_stream_id: i32,
         params: ReplayParams,
@@ -229,14 +230,13 @@ impl AsyncArchive {
             return Err(ArchiveError::invalid(OPERATION, text));
         }
         let mut params = params.to_raw()?;
-        let about = Some(("recording_id", recording_id));
-        let replay = |answer: Answer| ReplaySessionId::from(answer.relevant_id);
+        let about = Some(("recording_id", recording_id.get()));
         // SAFETY: `send` passes the live structure; channel and parameters live during the call.
-        self.send(OPERATION, about, replay, |proxy, id| unsafe {
+        self.send(OPERATION, about, number, |proxy, id| unsafe {
             sys::aeron_archive_proxy_replay(
                 proxy,
                 id,
-                recording_id,
+                recording_id.get(),
                 channel.as_ptr(),
                 replay_stream_id,
                 &mut params,
@@ -254,10 +254,10 @@ impl AsyncArchive {
     }
 
     /// As [`Archive::stop_all_replays`].
-    pub fn stop_all_replays(&self, recording_id: Option<i64>) -> Result<Request<()>> {
-        let about = recording_id.map(|id| ("recording_id", id));
+    pub fn stop_all_replays(&self, recording_id: Option<RecordingId>) -> Result<Request<()>> {
+        let about = recording_id.map(|id| ("recording_id", id.get()));
         self.send("stop_all_replays", about, drop, |proxy, id| {
-            let recording_id = recording_id.unwrap_or(NULL_VALUE);
+            let recording_id = recording_id.map_or(NULL_VALUE, RecordingId::get);
             // SAFETY: `send` passes the live structure.
             unsafe { sys::aeron_archive_proxy_stop_all_replays(proxy, id, recording_id) }
         })
@@ -267,12 +267,15 @@ impl AsyncArchive {
     ///
     /// Corresponds to `aeron_archive_async_client_try_send_list_recording_request`.
     #[doc(alias = "aeron_archive_async_client_try_send_list_recording_request")]
-    pub fn recording(&self, recording_id: i64) -> Result<Request<Option<RecordingDescriptor>>> {
-        let about = Some(("recording_id", recording_id));
+    pub fn recording(
+        &self,
+        recording_id: RecordingId,
+    ) -> Result<Request<Option<RecordingDescriptor>>> {
+        let about = Some(("recording_id", recording_id.get()));
         let found = |mut answer: Answer| answer.recordings.pop();
         // SAFETY: `send_listing` passes the live structure.
         self.send_listing("recording", about, Expected::Recordings(1), found, |proxy, id| unsafe {
-            sys::aeron_archive_proxy_list_recording(proxy, id, recording_id)
+            sys::aeron_archive_proxy_list_recording(proxy, id, recording_id.get())
         })
     }
 
@@ -281,15 +284,15 @@ impl AsyncArchive {
     /// If there are fewer, they were the last.
     pub fn recordings(
         &self,
-        from_recording_id: i64,
+        from_recording_id: RecordingId,
         count: i32,
     ) -> Result<Request<Vec<RecordingDescriptor>>> {
         const OPERATION: &str = "recordings";
-        let about = Some(("from_recording_id", from_recording_id));
+        let about = Some(("from_recording_id", from_recording_id.get()));
         let expected = Expected::Recordings(at_least_one(OPERATION, count)?);
         // SAFETY: `send_listing` passes the live structure.
         self.send_listing(OPERATION, about, expected, recordings, |proxy, id| unsafe {
-            sys::aeron_archive_proxy_list_recordings(proxy, id, from_recording_id, count)
+            sys::aeron_archive_proxy_list_recordings(proxy, id, from_recording_id.get(), count)
         })
     }
 
@@ -297,21 +300,21 @@ impl AsyncArchive {
     /// contains a text of at most 4,095 bytes.
     pub fn recordings_for_uri(
         &self,
-        from_recording_id: i64,
+        from_recording_id: RecordingId,
         count: i32,
         channel_fragment: &str,
         stream_id: i32,
     ) -> Result<Request<Vec<RecordingDescriptor>>> {
         const OPERATION: &str = "recordings_for_uri";
         let channel_fragment = fragment(channel_fragment)?;
-        let about = Some(("from_recording_id", from_recording_id));
+        let about = Some(("from_recording_id", from_recording_id.get()));
         let expected = Expected::Recordings(at_least_one(OPERATION, count)?);
         // SAFETY: `send_listing` passes the live structure; the text lives during the call.
         self.send_listing(OPERATION, about, expected, recordings, |proxy, id| unsafe {
             sys::aeron_archive_proxy_list_recordings_for_uri(
                 proxy,
                 id,
-                from_recording_id,
+                from_recording_id.get(),
                 count,
                 channel_fragment.as_ptr(),
                 stream_id,
@@ -350,19 +353,19 @@ impl AsyncArchive {
     /// As [`Archive::find_last_matching_recording`].
     pub fn find_last_matching_recording(
         &self,
-        min_recording_id: i64,
+        min_recording_id: RecordingId,
         channel_fragment: &str,
         stream_id: i32,
         session_id: i32,
-    ) -> Result<Request<Option<i64>>> {
+    ) -> Result<Request<Option<RecordingId>>> {
         let channel_fragment = fragment(channel_fragment)?;
-        let about = Some(("min_recording_id", min_recording_id));
+        let about = Some(("min_recording_id", min_recording_id.get()));
         // SAFETY: `send` passes the live structure; the text lives during the call.
         self.send("find_last_matching_recording", about, optional, |proxy, id| unsafe {
             sys::aeron_archive_proxy_find_last_matching_recording(
                 proxy,
                 id,
-                min_recording_id,
+                min_recording_id.get(),
                 channel_fragment.as_ptr(),
                 stream_id,
                 session_id,
@@ -375,12 +378,12 @@ impl AsyncArchive {
     #[doc(alias = "taggedReplicate")]
     pub fn replicate(
         &self,
-        src_recording_id: i64,
+        src_recording_id: RecordingId,
         src_control_channel: impl AsChannel,
         src_control_stream_id: i32,
         params: &ReplicationParams,
-    ) -> Result<Request<i64>> {
-        let about = Some(("src_recording_id", src_recording_id));
+    ) -> Result<Request<ReplicationId>> {
+        let about = Some(("src_recording_id", src_recording_id.get()));
         with_raw(&src_control_channel, params, |src_control_channel, raw_params| {
             // SAFETY: `send` passes the live structure; all texts live during the call, and C
             // keeps none of them.
@@ -388,7 +391,7 @@ impl AsyncArchive {
                 sys::aeron_archive_proxy_replicate(
                     proxy,
                     id,
-                    src_recording_id,
+                    src_recording_id.get(),
                     src_control_stream_id,
                     src_control_channel.as_ptr(),
                     raw_params,
@@ -400,14 +403,14 @@ impl AsyncArchive {
     /// As [`Archive::update_channel`](crate::Archive::update_channel).
     pub fn update_channel(
         &self,
-        recording_id: i64,
+        recording_id: RecordingId,
         new_channel: impl AsChannel,
     ) -> Result<Request<()>> {
         let channel = new_channel.to_c_string(ChannelUse::Subscription)?;
-        let about = Some(("recording_id", recording_id));
+        let about = Some(("recording_id", recording_id.get()));
         // SAFETY: `send` passes the live structure; the channel lives during the call.
         self.send("update_channel", about, drop, |proxy, id| unsafe {
-            sys::aeron_archive_proxy_update_channel(proxy, id, recording_id, channel.as_ptr())
+            sys::aeron_archive_proxy_update_channel(proxy, id, recording_id.get(), channel.as_ptr())
         })
     }
 
@@ -438,10 +441,12 @@ impl AsyncArchive {
 
 /// Requests of one or two numbers, which are not negative: `name(numbers) -> answer, conversion, C's function`.
 macro_rules! requests_of_numbers {
-    ($($name:ident($id:ident $(, $second:ident)?) -> $answer:ty, $convert:expr, $call:ident;)+) => {
+    ($($name:ident($id:ident: $type:ty $(, $second:ident: $other:ty)?) -> $answer:ty, $convert:expr, $call:ident;)+) => {
         $(#[doc = concat!("As [`Archive::", stringify!($name), "`].")]
-        pub fn $name(&self, $id: i64 $(, $second: i64)?) -> Result<Request<$answer>> {
+        pub fn $name(&self, $id: $type $(, $second: $other)?) -> Result<Request<$answer>> {
             let operation = stringify!($name);
+            let $id = i64::from($id);
+            $(let $second = i64::from($second);)?
             $(not_negative(operation, stringify!($second), $second)?;)?
             // SAFETY: `send` passes the live structure.
             self.send(operation, Some((stringify!($id), $id)), $convert, |proxy, id| unsafe {
@@ -453,39 +458,39 @@ macro_rules! requests_of_numbers {
 
 impl AsyncArchive {
     requests_of_numbers! {
-        stop_recording_subscription(subscription_id) -> (), drop,
+        stop_recording_subscription(subscription_id: RecordingSubscriptionId) -> (), drop,
             aeron_archive_proxy_stop_recording_subscription;
-        try_stop_recording_by_identity(recording_id) -> bool, is_not_zero,
+        try_stop_recording_by_identity(recording_id: RecordingId) -> bool, is_not_zero,
             aeron_archive_proxy_stop_recording_by_identity;
-        recording_position(recording_id) -> Option<Position>, optional,
+        recording_position(recording_id: RecordingId) -> Option<Position>, optional,
             aeron_archive_proxy_get_recording_position;
-        start_position(recording_id) -> Position, number,
+        start_position(recording_id: RecordingId) -> Position, number,
             aeron_archive_proxy_get_start_position;
-        stop_position(recording_id) -> Option<Position>, optional,
+        stop_position(recording_id: RecordingId) -> Option<Position>, optional,
             aeron_archive_proxy_get_stop_position;
-        max_recorded_position(recording_id) -> Position, number,
+        max_recorded_position(recording_id: RecordingId) -> Position, number,
             aeron_archive_proxy_get_max_recorded_position;
-        stop_replication(replication_id) -> (), drop,
+        stop_replication(replication_id: ReplicationId) -> (), drop,
             aeron_archive_proxy_stop_replication;
-        truncate_recording(recording_id, position) -> u64, count,
+        truncate_recording(recording_id: RecordingId, position: Position) -> u64, count,
             aeron_archive_proxy_truncate_recording;
-        purge_recording(recording_id) -> u64, count,
+        purge_recording(recording_id: RecordingId) -> u64, count,
             aeron_archive_proxy_purge_recording;
-        detach_segments(recording_id, new_start_position) -> (), drop,
+        detach_segments(recording_id: RecordingId, new_start_position: Position) -> (), drop,
             aeron_archive_proxy_detach_segments;
-        delete_detached_segments(recording_id) -> u64, count,
+        delete_detached_segments(recording_id: RecordingId) -> u64, count,
             aeron_archive_proxy_delete_detached_segments;
-        purge_segments(recording_id, new_start_position) -> u64, count,
+        purge_segments(recording_id: RecordingId, new_start_position: Position) -> u64, count,
             aeron_archive_proxy_purge_segments;
-        attach_segments(recording_id) -> u64, count,
+        attach_segments(recording_id: RecordingId) -> u64, count,
             aeron_archive_proxy_attach_segments;
-        migrate_segments(src_recording_id, dst_recording_id) -> u64, count,
+        migrate_segments(src_recording_id: RecordingId, dst_recording_id: RecordingId) -> u64, count,
             aeron_archive_proxy_migrate_segments;
     }
 }
 
-fn number(answer: Answer) -> i64 {
-    answer.relevant_id
+fn number<T: From<i64>>(answer: Answer) -> T {
+    answer.relevant_id.into()
 }
 
 fn is_not_zero(answer: Answer) -> bool {
@@ -496,8 +501,8 @@ fn count(answer: Answer) -> u64 {
     number_of(answer.relevant_id)
 }
 
-fn optional(answer: Answer) -> Option<i64> {
-    unless_null(answer.relevant_id)
+fn optional<T: From<i64>>(answer: Answer) -> Option<T> {
+    unless_null(answer.relevant_id).map(T::from)
 }
 
 fn recordings(answer: Answer) -> Vec<RecordingDescriptor> {

@@ -3,6 +3,7 @@
 mod client_error;
 pub(crate) mod phrases;
 
+use crate::ids::CorrelationId;
 use std::fmt;
 
 use rusteron_client::{CloseCause, Error, ErrorKind};
@@ -24,7 +25,7 @@ pub type Result<T, E = ArchiveError> = std::result::Result<T, E>;
 /// use rusteron_archive::{Archive, ArchiveErrorKind, Result};
 ///
 /// /// Returns where a recording begins, and `None` if there is no such recording.
-/// fn begin_of(archive: &Archive, recording_id: i64) -> Result<Option<i64>> {
+/// fn begin_of(archive: &Archive, recording_id: RecordingId) -> Result<Option<i64>> {
 ///     match archive.start_position(recording_id) {
 ///         Ok(position) => Ok(Some(position)),
 ///         Err(error) if error.kind() == ArchiveErrorKind::UnknownRecording => Ok(None),
@@ -42,7 +43,7 @@ struct Content {
     code: i32,
     operation: &'static str,
     relevant_id: Option<i64>,
-    correlation_id: Option<i64>,
+    correlation_id: Option<CorrelationId>,
     message: Box<str>,
     close_cause: Option<CloseCause>,
 }
@@ -158,7 +159,8 @@ impl ArchiveError {
         content.code = code.unwrap_or(0);
         content.relevant_id = named_recording(kind, &content.message);
         content.correlation_id = number_after(text, phrases::CORRELATION_ID)
-            .or_else(|| number_after(text, phrases::LISTING_CORRELATION_ID));
+            .or_else(|| number_after(text, phrases::LISTING_CORRELATION_ID))
+            .map(CorrelationId::new);
         Self(content)
     }
 
@@ -182,7 +184,7 @@ impl ArchiveError {
     }
 
     /// Sets the correlation id of the refused request.
-    pub(crate) fn answering(mut self, correlation_id: i64) -> Self {
+    pub(crate) fn answering(mut self, correlation_id: CorrelationId) -> Self {
         self.0.correlation_id = Some(correlation_id);
         self
     }
@@ -229,7 +231,7 @@ impl ArchiveError {
     ///
     /// Corresponds to a part of the text of `aeron_errmsg`.
     #[doc(alias = "aeron_errmsg")]
-    pub fn correlation_id(&self) -> Option<i64> {
+    pub fn correlation_id(&self) -> Option<CorrelationId> {
         self.0.correlation_id
     }
 

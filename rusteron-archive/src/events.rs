@@ -10,11 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use rusteron_client::Position;
+use rusteron_core::RecordingId;
 use rusteron_core::ffi::lossy;
 use rusteron_sys::archive as sys;
 
 use crate::checks::unless_null;
 use crate::error::ArchiveError;
+use crate::ids::{ControlSessionId, RecordingSubscriptionId};
 
 type OnSignal = Box<dyn FnMut(&RecordingSignal) + Send>;
 type OnError = Box<dyn FnMut(&ArchiveError) + Send>;
@@ -155,13 +157,13 @@ pub struct RecordingSignal {
     /// The kind of event.
     pub kind: RecordingSignalKind,
     /// The recording.
-    pub recording_id: i64,
+    pub recording_id: RecordingId,
     /// The archive's subscription that records it, or `None` if there is none.
-    pub subscription_id: Option<i64>,
+    pub subscription_id: Option<RecordingSubscriptionId>,
     /// The position in the recording, or `None` if the recording is empty or gone.
     pub position: Option<Position>,
     /// The session that received the signal.
-    pub control_session_id: i64,
+    pub control_session_id: ControlSessionId,
 }
 
 /// Kinds of recording signals.
@@ -192,10 +194,10 @@ impl RecordingSignal {
     pub(crate) fn from_raw(raw: &sys::aeron_archive_recording_signal_t) -> Self {
         Self {
             kind: RecordingSignalKind::from_code(raw.recording_signal_code),
-            recording_id: raw.recording_id,
-            subscription_id: unless_null(raw.subscription_id),
+            recording_id: RecordingId::new(raw.recording_id),
+            subscription_id: unless_null(raw.subscription_id).map(RecordingSubscriptionId::new),
             position: unless_null(raw.position),
-            control_session_id: raw.control_session_id,
+            control_session_id: ControlSessionId::new(raw.control_session_id),
         }
     }
 }
@@ -223,17 +225,17 @@ mod tests {
 
     use super::*;
 
-    fn signal(recording_id: i64) -> sys::aeron_archive_recording_signal_t {
+    fn signal(recording_id: RecordingId) -> sys::aeron_archive_recording_signal_t {
         sys::aeron_archive_recording_signal_t {
             control_session_id: 1,
-            recording_id,
+            recording_id: recording_id.get(),
             subscription_id: -1,
             position: -1,
             recording_signal_code: 0,
         }
     }
 
-    fn push(events: &Events, recording_id: i64) {
+    fn push(events: &Events, recording_id: RecordingId) {
         // SAFETY: both live during the call.
         unsafe { on_recording_signal(&mut signal(recording_id), events.clientd()) };
     }
@@ -251,11 +253,11 @@ mod tests {
                 .send(format!("error {}: {}", error.code(), error.message()))
                 .expect("a receiver");
         }));
-        push(&events, 1);
+        push(&events, RecordingId::new(1));
         let text = c"response for correlationId=3, errorCode=205, error: unknown recording id: 9";
         // SAFETY: both live during the call.
         unsafe { on_error(events.clientd(), 205, text.as_ptr()) };
-        push(&events, 2);
+        push(&events, RecordingId::new(2));
         assert!(receiver.try_recv().is_err(), "nothing is called before");
         events.deliver();
         let received: Vec<_> = receiver.try_iter().collect();
@@ -271,16 +273,16 @@ mod tests {
             sender.send(signal.recording_id).expect("a receiver");
             if signal.recording_id == 1 {
                 let events = weak.upgrade().expect("events");
-                push(&events, 2);
+                push(&events, RecordingId::new(2));
                 events.deliver();
             }
             assert_ne!(signal.recording_id, 2, "on purpose");
         }));
-        push(&events, 1);
-        push(&events, 3);
+        push(&events, RecordingId::new(1));
+        push(&events, RecordingId::new(3));
         let delivery = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| events.deliver()));
         assert!(delivery.is_err());
-        push(&events, 4);
+        push(&events, RecordingId::new(4));
         events.deliver();
         assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [1, 3, 2, 4]);
     }

@@ -31,6 +31,7 @@ mod context;
 mod credentials;
 mod error;
 mod events;
+mod ids;
 mod persistent_subscription;
 mod recording_descriptor;
 mod recording_event;
@@ -54,12 +55,15 @@ mod settings {
 
 pub use archive::{
     Archive, AsyncArchiveConnect, Listing, RecordingSubscriptions, Recordings, ReplayLength,
-    ReplayParams, ReplaySessionId, ReplicationParams, SourceLocation,
+    ReplayParams, ReplicationParams, SourceLocation,
 };
 pub use async_archive::{AsyncArchive, Request};
 pub use context::ArchiveContext;
 pub use error::{ArchiveError, ArchiveErrorKind, Result};
 pub use events::{RecordingSignal, RecordingSignalKind};
+pub use ids::{
+    ControlSessionId, CorrelationId, RecordingSubscriptionId, ReplaySessionId, ReplicationId,
+};
 pub use persistent_subscription::{
     MessageInfo, PersistentSubscription, PersistentSubscriptionContext,
     PersistentSubscriptionCounters, PersistentSubscriptionEvent, StartPosition,
@@ -73,7 +77,7 @@ pub use replay_merge::{
 };
 pub use rusteron_client::{Error, ErrorKind};
 #[doc(inline)]
-pub use rusteron_core::CredentialsSupplier;
+pub use rusteron_core::{CredentialsSupplier, RecordingId};
 
 /// Misuse of handles, each with the error code of its refusal. rustdoc compiles the examples, and checks the codes
 /// when it accepts unstable features, as in `.ci/run`.

@@ -21,6 +21,7 @@ use std::slice;
 
 use rusteron_client::raw_client::RawClient;
 use rusteron_client::{Action, Aeron, ErrorKind, Position};
+use rusteron_core::RecordingId;
 use rusteron_core::ffi::callback::mark;
 use rusteron_core::ffi::{Fallible, Retained, last_error, lossy};
 use rusteron_core::threads::SharedBetweenThreads;
@@ -148,7 +149,7 @@ struct Inner {
     archive_context: ArchiveContext,
     events: Retained<VecDeque<Event>>,
     listener: Option<Listener>,
-    recording_id: i64,
+    recording_id: RecordingId,
     last_error: Option<ArchiveError>,
     progress: Progress,
 }

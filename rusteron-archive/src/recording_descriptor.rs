@@ -4,11 +4,13 @@ use std::ffi::c_char;
 use std::time::SystemTime;
 
 use rusteron_client::{ChannelUri, Error, Position};
+use rusteron_core::RecordingId;
 use rusteron_core::cnc::epoch;
 use rusteron_sys::archive as sys;
 
 use crate::checks::unless_null;
 use crate::error::{ArchiveError, ArchiveErrorKind, Result};
+use crate::ids::RecordingSubscriptionId;
 
 /// Description of a recording, copied when it was listed.
 #[doc(alias = "RecordingDescriptorConsumer")]
@@ -16,7 +18,7 @@ use crate::error::{ArchiveError, ArchiveErrorKind, Result};
 #[non_exhaustive]
 pub struct RecordingDescriptor {
     /// The id of the recording. No other recording of this archive ever gets the same id.
-    pub recording_id: i64,
+    pub recording_id: RecordingId,
     /// When recording started, by the archive's clock.
     pub start_time: SystemTime,
     /// When recording stopped, or `None` if it has not.
@@ -52,7 +54,7 @@ impl RecordingDescriptor {
         // SAFETY: the caller guarantees texts of these lengths.
         let text = |start: *mut c_char, length: usize| unsafe { text(start, length) };
         Self {
-            recording_id: raw.recording_id,
+            recording_id: RecordingId::new(raw.recording_id),
             start_time: time(raw.start_timestamp),
             stop_time: unless_null(raw.stop_timestamp).map(time),
             start_position: raw.start_position,
@@ -93,7 +95,7 @@ impl RecordingDescriptor {
                  and cannot be continued: record into another one"
             );
             let error = ArchiveError::new(ArchiveErrorKind::InvalidPosition, "continuation", text);
-            return Err(error.about(Some(id)));
+            return Err(error.about(Some(id.get())));
         }
         let uri: ChannelUri = channel.parse().map_err(Error::from)?;
         let builder = uri.to_builder().initial_position(
@@ -133,7 +135,7 @@ pub struct RecordingSubscriptionDescriptor {
     /// The id with which
     /// [`stop_recording_subscription`](crate::Archive::stop_recording_subscription) ends the
     /// subscription.
-    pub subscription_id: i64,
+    pub subscription_id: RecordingSubscriptionId,
     /// The stream id.
     pub stream_id: i32,
     /// The channel, reduced to the parameters that distinguish it.
@@ -147,7 +149,7 @@ impl RecordingSubscriptionDescriptor {
         raw: &sys::aeron_archive_recording_subscription_descriptor_t,
     ) -> Self {
         Self {
-            subscription_id: raw.subscription_id,
+            subscription_id: RecordingSubscriptionId::new(raw.subscription_id),
             stream_id: raw.stream_id,
             // SAFETY: the caller guarantees a text of this length.
             stripped_channel: unsafe { text(raw.stripped_channel, raw.stripped_channel_length) },
@@ -177,7 +179,7 @@ mod tests {
 
     fn descriptor(start_position: Position) -> RecordingDescriptor {
         RecordingDescriptor {
-            recording_id: 0,
+            recording_id: RecordingId::new(0),
             start_time: SystemTime::UNIX_EPOCH,
             stop_time: None,
             start_position,

@@ -1,6 +1,7 @@
 //! Events of an archive's recordings, for all subscribers.
 
 use rusteron_client::Position;
+use rusteron_core::RecordingId;
 use rusteron_core::cnc::{i32_at, i64_at};
 
 /// An event of a recording, from the archive's stream of recording events.
@@ -41,7 +42,7 @@ pub enum RecordingEvent {
     /// A publication is being recorded from now on.
     Started {
         /// The recording, which is another one or goes on.
-        recording_id: i64,
+        recording_id: RecordingId,
         /// The position at which this part begins, in bytes of the stream.
         start_position: Position,
         /// The session id of the publication.
@@ -56,7 +57,7 @@ pub enum RecordingEvent {
     /// More has been recorded.
     Progress {
         /// The recording.
-        recording_id: i64,
+        recording_id: RecordingId,
         /// The position at which the recording begins.
         start_position: Position,
         /// The recorded position.
@@ -65,7 +66,7 @@ pub enum RecordingEvent {
     /// A publication is no longer recorded.
     Stopped {
         /// The recording.
-        recording_id: i64,
+        recording_id: RecordingId,
         /// The position at which the recording begins.
         start_position: Position,
         /// The position at which the recording ends.
@@ -100,7 +101,7 @@ impl RecordingEvent {
                 let (channel, rest) = text(texts)?;
                 let (source_identity, _) = text(rest)?;
                 Self::Started {
-                    recording_id,
+                    recording_id: RecordingId::new(recording_id),
                     start_position,
                     session_id: i32_at(block, 16)?,
                     stream_id: i32_at(block, 20)?,
@@ -108,12 +109,16 @@ impl RecordingEvent {
                     source_identity,
                 }
             }
-            PROGRESS => {
-                Self::Progress { recording_id, start_position, position: i64_at(block, 16)? }
-            }
-            STOPPED => {
-                Self::Stopped { recording_id, start_position, stop_position: i64_at(block, 16)? }
-            }
+            PROGRESS => Self::Progress {
+                recording_id: RecordingId::new(recording_id),
+                start_position,
+                position: i64_at(block, 16)?,
+            },
+            STOPPED => Self::Stopped {
+                recording_id: RecordingId::new(recording_id),
+                start_position,
+                stop_position: i64_at(block, 16)?,
+            },
             _ => return None,
         })
     }
@@ -163,7 +168,7 @@ mod tests {
             (
                 message(101, 101, &block([3, 64, session_and_stream]), &[b"aeron:ipc", b"me\xff"]),
                 RecordingEvent::Started {
-                    recording_id: 3,
+                    recording_id: RecordingId::new(3),
                     start_position: 64,
                     session_id: -7,
                     stream_id: 1001,
@@ -173,11 +178,19 @@ mod tests {
             ),
             (
                 message(102, 101, &block([3, 64, 96]), &[]),
-                RecordingEvent::Progress { recording_id: 3, start_position: 64, position: 96 },
+                RecordingEvent::Progress {
+                    recording_id: RecordingId::new(3),
+                    start_position: 64,
+                    position: 96,
+                },
             ),
             (
                 message(103, 101, &block([3, 64, 128]), &[]),
-                RecordingEvent::Stopped { recording_id: 3, start_position: 64, stop_position: 128 },
+                RecordingEvent::Stopped {
+                    recording_id: RecordingId::new(3),
+                    start_position: 64,
+                    stop_position: 128,
+                },
             ),
         ];
         for (message, event) in cases {

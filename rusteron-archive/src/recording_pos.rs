@@ -1,6 +1,7 @@
 //! The counters with the positions of active recordings.
 
 use rusteron_client::{Aeron, Position};
+use rusteron_core::RecordingId;
 use rusteron_core::cnc::{i32_at, i64_at};
 
 const TYPE_ID: i32 = 100;
@@ -32,7 +33,7 @@ const SOURCE_IDENTITY: usize = 16;
 pub struct RecordingPos {
     aeron: Aeron,
     counter_id: i32,
-    recording_id: i64,
+    recording_id: RecordingId,
     session_id: i32,
     source_identity: String,
     archive_id: Option<i64>,
@@ -49,7 +50,7 @@ impl RecordingPos {
     #[doc(alias = "aeron_archive_recording_pos_find_counter_id_by_recording_id")]
     pub fn find_by_recording_id(
         aeron: &Aeron,
-        recording_id: i64,
+        recording_id: RecordingId,
         archive_id: Option<i64>,
     ) -> Option<Self> {
         Self::find(aeron, |found| found.recording_id == recording_id && found.is_of(archive_id))
@@ -86,7 +87,7 @@ impl RecordingPos {
         Some(Self {
             aeron: aeron.clone(),
             counter_id,
-            recording_id: i64_at(&key, RECORDING_ID)?,
+            recording_id: i64_at(&key, RECORDING_ID)?.into(),
             session_id: i32_at(&key, SESSION_ID)?,
             source_identity: String::from_utf8_lossy(key.get(SOURCE_IDENTITY..end)?).into_owned(),
             archive_id: archive_id_in(&key),
@@ -119,7 +120,7 @@ impl RecordingPos {
         let counters = self.aeron.counters_reader();
         counters.type_id(self.counter_id) == Some(TYPE_ID)
             && counters.key(self.counter_id).is_some_and(|key| {
-                i64_at(&key, RECORDING_ID) == Some(self.recording_id)
+                i64_at(&key, RECORDING_ID) == Some(self.recording_id.get())
                     && archive_id_in(&key) == self.archive_id
             })
     }
@@ -137,7 +138,7 @@ impl RecordingPos {
     ///
     /// Corresponds to `aeron_archive_recording_pos_get_recording_id`.
     #[doc(alias = "aeron_archive_recording_pos_get_recording_id")]
-    pub fn recording_id(&self) -> i64 {
+    pub fn recording_id(&self) -> RecordingId {
         self.recording_id
     }
 

@@ -27,6 +27,7 @@ use rusteron_client::raw_client::RawClient;
 use rusteron_client::{
     AsChannel, ChannelUri, Error, ErrorKind, Header, Image, Position, Subscription,
 };
+use rusteron_core::RecordingId;
 use rusteron_core::channel::ChannelUse;
 use rusteron_core::ffi::callback::catch;
 use rusteron_core::ffi::{Fallible, c_string, last_error, millis};
@@ -59,7 +60,7 @@ use crate::error::{ArchiveError, ArchiveErrorKind, Result, phrases};
 /// ```no_run
 /// use rusteron_archive::{Archive, ReplayMerge};
 ///
-/// # fn follow(archive: Archive, recording_id: i64, session_id: i32) -> rusteron_archive::Result<()> {
+/// # fn follow(archive: Archive, recording_id: RecordingId, session_id: i32) -> rusteron_archive::Result<()> {
 /// let subscription = archive.aeron().add_subscription("aeron:udp?control-mode=manual", 1001)?;
 /// let mut merge = ReplayMerge::builder(
 ///     format!("aeron:udp?session-id={session_id}"),
@@ -84,7 +85,7 @@ pub struct ReplayMerge {
 /// The C structure, and the objects that it has pointers to. It is closed before they are dropped.
 struct Inner {
     raw: NonNull<sys::aeron_archive_replay_merge_t>,
-    recording_id: i64,
+    recording_id: RecordingId,
     subscription: Subscription,
     archive: Archive,
     progress_timeout: Duration,
@@ -160,7 +161,7 @@ impl ReplayMerge {
     pub fn do_work(&mut self) -> Result<usize> {
         let state = self.state();
         let Inner { raw, recording_id, archive, progress_timeout, .. } = &*self.inner;
-        let id = Some(("recording_id", *recording_id));
+        let id = Some(("recording_id", recording_id.get()));
         // SAFETY: all structures are live; `&mut self` is the only user of the subscription, and the
         // lock of the archive, which is held, keeps others from its poller.
         let count = archive.ask(OPERATION, id, |count: &mut i32, _archive| unsafe {
@@ -200,7 +201,7 @@ impl ReplayMerge {
 
     fn timed_out(&self, text: String) -> ArchiveError {
         ArchiveError::new(ArchiveErrorKind::Timeout, OPERATION, text)
-            .about(Some(self.inner.recording_id))
+            .about(Some(self.inner.recording_id.get()))
     }
 
     /// Returns whether a merge under way has added the live destination, and the image has no stream from there: one
@@ -403,7 +404,7 @@ impl fmt::Debug for ReplayMerge {
 ///
 /// use rusteron_archive::{Archive, ReplayMerge};
 ///
-/// # fn follow(archive: Archive, recording_id: i64, session_id: i32) -> rusteron_archive::Result<()> {
+/// # fn follow(archive: Archive, recording_id: RecordingId, session_id: i32) -> rusteron_archive::Result<()> {
 /// let subscription = archive.aeron().add_subscription("aeron:udp?control-mode=manual", 1001)?;
 /// let merge = ReplayMerge::builder(
 ///     format!("aeron:udp?session-id={session_id}"),
@@ -486,7 +487,7 @@ impl ReplayMergeBuilder {
         self,
         archive: Archive,
         subscription: Subscription,
-        recording_id: i64,
+        recording_id: RecordingId,
     ) -> Result<ReplayMerge, ReplayMergeError> {
         let (progress_timeout, live_timeout) = (self.progress_timeout, self.live_timeout);
         match self.init(&archive, &subscription, recording_id) {
@@ -519,7 +520,7 @@ impl ReplayMergeBuilder {
         self,
         archive: &Archive,
         subscription: &Subscription,
-        recording_id: i64,
+        recording_id: RecordingId,
     ) -> Result<(NonNull<sys::aeron_archive_replay_merge_t>, CString)> {
         not_negative(OPERATION, "start_position", self.start_position)?;
         // Only parsed: C adds the endpoint, and without it the text is no complete channel.
@@ -531,7 +532,7 @@ impl ReplayMergeBuilder {
         // SAFETY: reads a clock.
         let now = unsafe { rusteron_sys::rusteron_steady_clock_ms() };
         let mut raw = ptr::null_mut();
-        let relevant_id = Some(("recording_id", recording_id));
+        let relevant_id = Some(("recording_id", recording_id.get()));
         archive.undelivered_request(OPERATION, relevant_id, |archive| {
             // SAFETY: archive and subscription are live. The merge owns both, and closes the new
             // structure before it drops them. C copies the channels, which are terminated strings.
@@ -543,7 +544,7 @@ impl ReplayMergeBuilder {
                     replay_channel.as_ptr(),
                     replay_destination.as_ptr(),
                     live_destination.as_ptr(),
-                    recording_id,
+                    recording_id.get(),
                     self.start_position,
                     now,
                     timeout as i64,

@@ -139,6 +139,7 @@
 mod client;
 pub mod codec;
 mod error;
+mod ids;
 #[cfg(feature = "service")]
 mod service;
 mod stream;
@@ -149,8 +150,9 @@ pub use client::{
     Ingress, IngressClaim, IngressEndpoints, JoinError, SessionHeader,
 };
 pub use error::{ClusterError, ClusterErrorKind, Result};
+pub use ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
 #[doc(inline)]
-pub use rusteron_core::CredentialsSupplier;
+pub use rusteron_core::{CredentialsSupplier, RecordingId};
 #[cfg(feature = "service")]
 pub use service::mark_file;
 #[cfg(feature = "service")]

@@ -136,7 +136,11 @@ fn source(setting: &Setting, is_plain: bool) -> String {
         }
         _ if setting.is_optional => {
             let text = setting.value_text("value");
-            format!("Source::Context(|context| {value}.map(|value| {text}))")
+            let to_text = match text.strip_suffix("(value)") {
+                Some(function) => function.to_owned(),
+                None => format!("|value| {text}"),
+            };
+            format!("Source::Context(|context| {value}.map({to_text}))")
         }
         _ => format!("Source::Context(|context| Some({}))", setting.value_text(&value)),
     }

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`error`] | errors of calls that may wait, and of the message path |
 //! | [`idle`] | idle strategies of loops |
+//! | [`ids`](mod@ids) | ids as types of their own |
 //! | [`agent`] | agents, their runners and invokers, the shutdown signal |
 //! | [`ffi`] | results, texts, arguments and closures of C functions; forks |
 //! | [`log_buffer`] | frames, and the atomic steps by which processes share them |
@@ -34,6 +35,7 @@ pub mod error;
 pub mod ffi;
 pub mod files;
 pub mod idle;
+pub mod ids;
 pub mod log_buffer;
 #[cfg(feature = "mark-file")]
 pub mod mark_file;
@@ -52,6 +54,7 @@ mod version;
 
 pub use credentials::CredentialsSupplier;
 pub use error::{Error, ErrorKind, Result};
+pub use ids::RecordingId;
 pub use nearest::nearest;
 pub use properties::{load_properties, load_properties_file};
 pub use version::{AERON_VERSION, AeronVersion};

@@ -126,7 +126,7 @@ impl Archive {
     /// The id of this session.
     #[getter]
     fn control_session_id(&self) -> PyResult<i64> {
-        Ok(self.slot.enter()?.control_session_id())
+        Ok(self.slot.enter()?.control_session_id().get())
     }
 
     /// True if the session is connected.
@@ -144,7 +144,7 @@ impl Archive {
     ) -> PyResult<(Publication, i64)> {
         let (added, recording_id) = self
             .request(py, move |archive| archive.add_recorded_publication(&*channel, stream_id))?;
-        Ok((Publication::new(&self.scope, added), recording_id))
+        Ok((Publication::new(&self.scope, added), recording_id.get()))
     }
 
     /// Adds an exclusive publication and records it. Returns the publication and the recording's id.
@@ -157,7 +157,7 @@ impl Archive {
         let (added, recording_id) = self.request(py, move |archive| {
             archive.add_recorded_exclusive_publication(&*channel, stream_id)
         })?;
-        Ok((ExclusivePublication::new(py, &self.scope, added)?, recording_id))
+        Ok((ExclusivePublication::new(py, &self.scope, added)?, recording_id.get()))
     }
 
     /// Has the archive record a channel and stream. Returns the id of the archive's subscription.
@@ -175,7 +175,7 @@ impl Archive {
     ) -> PyResult<i64> {
         let location = source_location.0;
         self.request(py, move |archive| {
-            archive.start_recording(&*channel, stream_id, location, auto_stop)
+            archive.start_recording(&*channel, stream_id, location, auto_stop).map(i64::from)
         })
     }
 
@@ -192,7 +192,9 @@ impl Archive {
     ) -> PyResult<i64> {
         let location = source_location.0;
         self.request(py, move |archive| {
-            archive.extend_recording(recording_id, &*channel, stream_id, location, auto_stop)
+            archive
+                .extend_recording(recording_id.into(), &*channel, stream_id, location, auto_stop)
+                .map(i64::from)
         })
     }
 
@@ -203,12 +205,12 @@ impl Archive {
 
     /// Stops what `start_recording` or `extend_recording` has started.
     fn stop_recording_subscription(&self, py: Python<'_>, subscription_id: i64) -> PyResult<()> {
-        self.request(py, move |archive| archive.stop_recording_subscription(subscription_id))
+        self.request(py, move |archive| archive.stop_recording_subscription(subscription_id.into()))
     }
 
     /// Stops a recording, and returns whether it was active.
     fn try_stop_recording_by_identity(&self, py: Python<'_>, recording_id: i64) -> PyResult<bool> {
-        self.request(py, move |archive| archive.try_stop_recording_by_identity(recording_id))
+        self.request(py, move |archive| archive.try_stop_recording_by_identity(recording_id.into()))
     }
 
     /// Lists the recordings, from a recording id on.
@@ -219,7 +221,10 @@ impl Archive {
         from_recording_id: i64,
     ) -> PyResult<Vec<RecordingDescriptor>> {
         self.request(py, move |archive| {
-            archive.recordings_from(from_recording_id).map(|found| found.map(Into::into)).collect()
+            archive
+                .recordings_from(from_recording_id.into())
+                .map(|found| found.map(Into::into))
+                .collect()
         })
     }
 
@@ -244,7 +249,7 @@ impl Archive {
         py: Python<'_>,
         recording_id: i64,
     ) -> PyResult<Option<RecordingDescriptor>> {
-        let found = self.request(py, move |archive| archive.recording(recording_id))?;
+        let found = self.request(py, move |archive| archive.recording(recording_id.into()))?;
         Ok(found.map(Into::into))
     }
 
@@ -259,37 +264,40 @@ impl Archive {
     ) -> PyResult<Option<i64>> {
         self.request(py, move |archive| {
             archive.find_last_matching_recording(
-                min_recording_id,
+                min_recording_id.into(),
                 &channel_fragment,
                 stream_id,
                 session_id,
             )
         })
+        .map(|found| found.map(i64::from))
     }
 
     /// Returns the position that an active recording has reached, or `None` if the recording is not active.
     fn recording_position(&self, py: Python<'_>, recording_id: i64) -> PyResult<Option<i64>> {
-        self.request(py, move |archive| archive.recording_position(recording_id))
+        self.request(py, move |archive| archive.recording_position(recording_id.into()))
     }
 
     /// Returns the position where a recording starts.
     fn start_position(&self, py: Python<'_>, recording_id: i64) -> PyResult<i64> {
-        self.request(py, move |archive| archive.start_position(recording_id))
+        self.request(py, move |archive| archive.start_position(recording_id.into()))
     }
 
     /// Returns the position where a recording stopped, or `None` if the recording is active.
     fn stop_position(&self, py: Python<'_>, recording_id: i64) -> PyResult<Option<i64>> {
-        self.request(py, move |archive| archive.stop_position(recording_id))
+        self.request(py, move |archive| archive.stop_position(recording_id.into()))
     }
 
     /// Returns the greatest position that was recorded.
     fn max_recorded_position(&self, py: Python<'_>, recording_id: i64) -> PyResult<i64> {
-        self.request(py, move |archive| archive.max_recorded_position(recording_id))
+        self.request(py, move |archive| archive.max_recorded_position(recording_id.into()))
     }
 
     /// Waits until the stream of a publication is being recorded. Returns the id of the recording.
     fn await_recording(&self, py: Python<'_>, session_id: i32, timeout: Seconds) -> PyResult<i64> {
-        self.request(py, move |archive| archive.await_recording(session_id, timeout.0))
+        self.request(py, move |archive| {
+            archive.await_recording(session_id, timeout.0).map(i64::from)
+        })
     }
 
     /// Waits until a position is recorded. Returns the recorded position.
@@ -300,7 +308,9 @@ impl Archive {
         position: i64,
         timeout: Seconds,
     ) -> PyResult<i64> {
-        self.request(py, move |archive| archive.await_recorded(recording_id, position, timeout.0))
+        self.request(py, move |archive| {
+            archive.await_recorded(recording_id.into(), position, timeout.0)
+        })
     }
 
     /// Replays a recording to a new subscription.
@@ -319,7 +329,7 @@ impl Archive {
     ) -> PyResult<Subscription> {
         let params = params(position, length)?;
         let added = self.request(py, move |archive| {
-            archive.replay(recording_id, &*channel, stream_id, params)
+            archive.replay(recording_id.into(), &*channel, stream_id, params)
         })?;
         Ok(Subscription::new(&self.scope, added))
     }
@@ -337,7 +347,7 @@ impl Archive {
     ) -> PyResult<i64> {
         let params = params(position, length)?;
         self.request(py, move |archive| {
-            archive.start_replay(recording_id, &*channel, stream_id, params).map(i64::from)
+            archive.start_replay(recording_id.into(), &*channel, stream_id, params).map(i64::from)
         })
     }
 
@@ -349,7 +359,7 @@ impl Archive {
     /// Stops all replays, or all of a recording.
     #[pyo3(signature = (recording_id=None))]
     fn stop_all_replays(&self, py: Python<'_>, recording_id: Option<i64>) -> PyResult<()> {
-        self.request(py, move |archive| archive.stop_all_replays(recording_id))
+        self.request(py, move |archive| archive.stop_all_replays(recording_id.map(Into::into)))
     }
 
     /// Cuts a recording that is not active off at a position. Returns the number of deleted segments.
@@ -359,12 +369,12 @@ impl Archive {
         recording_id: i64,
         position: i64,
     ) -> PyResult<u64> {
-        self.request(py, move |archive| archive.truncate_recording(recording_id, position))
+        self.request(py, move |archive| archive.truncate_recording(recording_id.into(), position))
     }
 
     /// Deletes a recording that is not active. Returns the number of deleted segments.
     fn purge_recording(&self, py: Python<'_>, recording_id: i64) -> PyResult<u64> {
-        self.request(py, move |archive| archive.purge_recording(recording_id))
+        self.request(py, move |archive| archive.purge_recording(recording_id.into()))
     }
 
     /// Starts a replay that is merged with the live stream.
@@ -435,7 +445,7 @@ impl Archive {
 snapshot! {
     /// A recording.
     RecordingDescriptor of found: rust::RecordingDescriptor {
-        recording_id: i64 = found.recording_id,
+        recording_id: i64 = found.recording_id.get(),
         start_time: SystemTime = found.start_time,
         stop_time: Option<SystemTime> = found.stop_time,
         start_position: i64 = found.start_position,

@@ -70,7 +70,7 @@ pub(crate) fn archive(error: ArchiveError) -> PyErr {
         let set = value
             .setattr("operation", error.operation())
             .and_then(|()| value.setattr("relevant_id", error.relevant_id()))
-            .and_then(|()| value.setattr("correlation_id", error.correlation_id()));
+            .and_then(|()| value.setattr("correlation_id", error.correlation_id().map(i64::from)));
         set.err().unwrap_or(raised)
     })
 }

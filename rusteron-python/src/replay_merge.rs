@@ -110,7 +110,7 @@ impl ReplayMerge {
     ) -> PyResult<Self> {
         let (archive, subscription, mut lenders) = Lenders::take(archive, subscription)?;
         let merge = wait::interruptible(py, move || {
-            match builder.start(archive, subscription, recording_id) {
+            match builder.start(archive, subscription, recording_id.into()) {
                 Ok(merge) => Ok(Merge { merge: Some(merge), lenders }),
                 Err(refused) => {
                     let (error, archive, subscription) = refused.into_parts();

@@ -1,5 +1,6 @@
 //! A recording that is active, as the counter of its position describes it.
 
+use rusteron_archive::RecordingId;
 use rusteron_core::cnc::{i32_at, i64_at};
 
 use crate::exposition::Labels;
@@ -7,7 +8,7 @@ use crate::exposition::Labels;
 /// The facts in the key and the label of the counter of a recording's position, which any client can write.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Recording {
-    pub(crate) recording_id: i64,
+    pub(crate) recording_id: RecordingId,
     pub(crate) session_id: i32,
     pub(crate) stream_id: Option<i32>,
     /// The channel without what does not identify the stream, perhaps cut.
@@ -31,7 +32,7 @@ impl Recording {
         let channel =
             channel.map(|text| text.rsplit_once(" - archiveId=").map_or(text, |(it, _)| it));
         Self {
-            recording_id: i64_at(key, 0).unwrap_or_default(),
+            recording_id: i64_at(key, 0).unwrap_or_default().into(),
             session_id: i32_at(key, 8).unwrap_or_default(),
             stream_id,
             channel: channel.map(str::to_owned),
@@ -72,7 +73,7 @@ mod tests {
         let key = key(15, "127.0.0.1:40123");
         let label = "rec-pos: 3 -5 10 aeron:ipc?alias=a b - archiveId=-7";
         let expected = Recording {
-            recording_id: 3,
+            recording_id: RecordingId::new(3),
             session_id: -5,
             stream_id: Some(10),
             channel: Some("aeron:ipc?alias=a b".to_owned()),

@@ -4,6 +4,7 @@
 //! environment variable `AERON_DIR` names the directory of the media driver of the copy's archive, which
 //! `examples/README.md` says how to start.
 
+use rusteron_archive::RecordingId;
 use std::env;
 use std::error::Error;
 use std::sync::mpsc;
@@ -19,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [source_channel, recording_id] = &arguments[..] else {
         return Err("usage: replicate SOURCE_CONTROL_CHANNEL RECORDING_ID".into());
     };
-    let recording_id: i64 = recording_id.parse()?;
+    let recording_id: RecordingId = recording_id.parse()?;
     let aeron = Aeron::connect(Context::new()?)?;
 
     // The copy ends where the recording is now. Without a stop position it would go on until the recording stops.

@@ -78,7 +78,7 @@ fn recording_is_replicated() {
     assert_in_order(&finished, &["Extend: recording 0", "ReplicateEnd: recording 0", &done]);
     let recorded = ReplayParams::new().length(ReplayLength::Recorded);
     // Checks the content of each message.
-    assert_eq!(replay_all(&copy.connect(), 0, recorded), (0..500).collect::<Vec<_>>());
+    assert_eq!(replay_all(&copy.connect(), 0.into(), recorded), (0..500).collect::<Vec<_>>());
 
     let finished = run(with_archive(&copy, path, &[&channel, "4711"]));
     finished.assert_exit_code(1);

@@ -23,7 +23,7 @@ fn contexts_have_setters_of_one_style() -> std::result::Result<(), Box<dyn std::
     ArchiveContext::new()?.set_client_name("a")?.set_control_request_stream_id(1)?;
     ClusterContext::new().set_client_name("a")?.set_egress_stream_id(1)?;
     ServiceContext::new().set_service_name("a")?.set_service_id(1)?;
-    PersistentSubscriptionContext::new(0, "aeron:ipc", 1, "aeron:ipc", 2)?
+    PersistentSubscriptionContext::new(0.into(), "aeron:ipc", 1, "aeron:ipc", 2)?
         .set_start_position(StartPosition::Start)?;
     Ok(())
 }

@@ -12,6 +12,7 @@ use crate::catalog::descriptor::{
 };
 use crate::catalog::file::CatalogFile;
 use crate::catalog::header::{self, NEXT_ID_OFFSET, i32_at};
+use crate::ids::RecordingId;
 use crate::segment::checksum::Checksum;
 use crate::storage::{Storage, SyncLevel};
 
@@ -20,7 +21,7 @@ use crate::storage::{Storage, SyncLevel};
 #[non_exhaustive]
 pub struct RecordingEntry {
     /// The id of the recording.
-    pub recording_id: i64,
+    pub recording_id: RecordingId,
     /// The state, or `None` if the catalog has a number that stands for none.
     pub state: Option<RecordingState>,
     /// When recording started, by the archive's clock.
@@ -79,7 +80,7 @@ impl RecordingEntry {
         let time = |ms: i64| epoch::time(ms).unwrap_or(SystemTime::UNIX_EPOCH);
         let active = descriptor.is_active();
         Self {
-            recording_id: descriptor.recording_id.get(),
+            recording_id: descriptor.recording_id,
             start_time: time(descriptor.start_timestamp),
             stop_time: (!active).then(|| time(descriptor.stop_timestamp)),
             start_position: descriptor.start_position,
@@ -189,9 +190,8 @@ impl Entries {
     pub(crate) fn compact(&mut self) -> Result<(), CatalogError> {
         let mut content = header::empty();
         let old = self.file.content();
-        let last = self.list.last().map_or(-1, |last| last.recording_id);
         let next_id = match header::next_id(old).get() {
-            0 => last.saturating_add(1),
+            0 => self.list.last().map_or(0, |last| last.recording_id.saturating_next().get()),
             next_id => next_id,
         };
         content[..4].copy_from_slice(&old[..4]);

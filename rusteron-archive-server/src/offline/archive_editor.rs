@@ -7,6 +7,7 @@ use rusteron_core::mark_file::now;
 
 use crate::catalog::{INTENT_NAME, RecordingState};
 use crate::error::{Result, ServerError, ServerErrorKind};
+use crate::ids::RecordingId;
 use crate::mark_file::Guard;
 use crate::offline::{ArchiveFiles, Verification};
 use crate::segment::scan::{self, Tail};
@@ -28,7 +29,7 @@ pub struct ArchiveEditor {
 #[non_exhaustive]
 pub struct Compaction {
     /// The ids of recordings that are not valid.
-    pub recordings: Vec<i64>,
+    pub recordings: Vec<RecordingId>,
     /// Their segment files.
     pub segments: Vec<String>,
     /// The length of their entries in the catalog.
@@ -130,7 +131,7 @@ impl ArchiveEditor {
     /// - [`InvalidArgument`](ServerErrorKind::InvalidArgument): there is no recording of this id, or it has been deleted.
     /// - [`InvalidCatalog`](ServerErrorKind::InvalidCatalog): its entry is wrong.
     /// - Those of files.
-    pub fn mark_valid(&mut self, recording_id: i64) -> Result<bool> {
+    pub fn mark_valid(&mut self, recording_id: RecordingId) -> Result<bool> {
         let entry = self.files.recording(recording_id)?;
         if let Some(fault) = &entry.fault {
             let message = format!("recording {recording_id} stays invalid: {fault}");
@@ -148,11 +149,11 @@ impl ArchiveEditor {
     /// # Errors
     /// - [`InvalidArgument`](ServerErrorKind::InvalidArgument): there is no recording of this id, or it has been deleted.
     /// - Those of files.
-    pub fn mark_invalid(&mut self, recording_id: i64) -> Result<bool> {
+    pub fn mark_invalid(&mut self, recording_id: RecordingId) -> Result<bool> {
         self.mark(recording_id, RecordingState::Invalid)
     }
 
-    fn mark(&mut self, recording_id: i64, state: RecordingState) -> Result<bool> {
+    fn mark(&mut self, recording_id: RecordingId, state: RecordingState) -> Result<bool> {
         let entry = self.files.recording(recording_id)?;
         if entry.state == Some(RecordingState::Deleted) {
             return Err(ServerError::invalid(format!("recording {recording_id} has been deleted")));
@@ -181,7 +182,10 @@ impl ArchiveEditor {
     /// # Errors
     /// - [`InvalidArgument`](ServerErrorKind::InvalidArgument): there is no recording of this id.
     /// - Those of files.
-    pub fn delete_orphaned_segments(&mut self, recording_id: Option<i64>) -> Result<Vec<String>> {
+    pub fn delete_orphaned_segments(
+        &mut self,
+        recording_id: Option<RecordingId>,
+    ) -> Result<Vec<String>> {
         let orphans = self.files.orphaned_segments(recording_id)?;
         self.delete(&orphans)?;
         Ok(orphans)

@@ -94,7 +94,7 @@ impl ArchiveFiles {
     ///
     /// # Errors
     /// [`InvalidArgument`](ServerErrorKind::InvalidArgument): there is no recording of this id.
-    pub fn recording(&self, recording_id: i64) -> Result<&RecordingEntry> {
+    pub fn recording(&self, recording_id: RecordingId) -> Result<&RecordingEntry> {
         let is_it = |entry: &&RecordingEntry| entry.recording_id == recording_id;
         self.recordings()
             .iter()
@@ -116,7 +116,7 @@ impl ArchiveFiles {
         let mut compaction = Compaction::default();
         for entry in entries.iter().filter(|entry| !entry.is_valid()) {
             let id = entry.descriptor.recording_id;
-            compaction.recordings.push(id.get());
+            compaction.recordings.push(id);
             compaction.catalog_bytes += self.entries.length(entry.offset);
             if !is_kept(id) {
                 compaction
@@ -133,7 +133,7 @@ impl ArchiveFiles {
     ///
     /// # Errors
     /// [`InvalidArgument`](ServerErrorKind::InvalidArgument): there is no recording of this id.
-    pub fn orphaned_segments(&self, recording_id: Option<i64>) -> Result<Vec<String>> {
+    pub fn orphaned_segments(&self, recording_id: Option<RecordingId>) -> Result<Vec<String>> {
         if let Some(id) = recording_id {
             self.recording(id)?;
         }
@@ -141,7 +141,7 @@ impl ArchiveFiles {
         for (&id, bases) in &self.segments {
             let entries =
                 || self.recordings().iter().filter(|entry| entry.descriptor.recording_id == id);
-            if recording_id.is_some_and(|wanted| wanted != id.get()) || entries().next().is_none() {
+            if recording_id.is_some_and(|wanted| wanted != id) || entries().next().is_none() {
                 continue;
             }
             let is_orphan = |base: &&i64| !entries().any(|entry| claims(entry, **base));

@@ -1,5 +1,6 @@
 //! Tests: damaged catalogs and segments, and repairs of them.
 
+use crate::ids::RecordingId;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -137,8 +138,9 @@ fn repair_takes_no_announced_byte_away() {
         let guard = Guard::new(dir.path()).expect("no archive");
         let mut editor = ArchiveEditor::with_guard(files(), guard);
         let mut options = VerifyOptions::default();
-        let verified =
-            editor.files().verify(editor.files().recording(id.get()).expect("it"), &options);
+        let verified = editor
+            .files()
+            .verify(editor.files().recording(RecordingId::new(id.get())).expect("it"), &options);
         assert_eq!(verified.findings.len(), findings, "{verified:?}");
         assert_eq!(verified.is_end_known, stop.is_some() || is_original);
         let before = storage.content("0-0.rec");
@@ -146,7 +148,7 @@ fn repair_takes_no_announced_byte_away() {
         if expected == Repair::default() && findings > 0 {
             assert_eq!(storage.content("0-0.rec"), before);
             options.last_fragment = Some(LastFragment::Truncate);
-            let recording = editor.files().recording(id.get()).expect("it");
+            let recording = editor.files().recording(RecordingId::new(id.get())).expect("it");
             let verified = editor.files().verify(recording, &options);
             let repair = editor.repair(&verified).expect("a repair");
             assert_eq!(repair.stop_position, Some(96), "{verified:?}");
@@ -186,8 +188,9 @@ fn end_of_a_segment_needs_no_file_behind_it() {
         }
         let (mut editor, _dir) = editor(&storage).expect("an editor");
         let options = VerifyOptions { all_segments: true, ..VerifyOptions::default() };
-        let verified =
-            editor.files().verify(editor.files().recording(id.get()).expect("it"), &options);
+        let verified = editor
+            .files()
+            .verify(editor.files().recording(RecordingId::new(id.get())).expect("it"), &options);
         assert_eq!(verified.findings.is_empty(), is_valid, "{verified:?}");
         let repair = editor.repair(&verified).expect("a repair");
         assert_eq!(repair == Repair::default(), is_valid, "{bases:?}: {repair:?}");
@@ -208,7 +211,9 @@ fn damaged_end_is_cut_off_only_on_demand() {
         (Some(LastFragment::Truncate), Some(RecordingState::Valid), Some(128)),
     ] {
         options.last_fragment = last_fragment;
-        let verified = editor.files().verify(editor.files().recording(2).expect("it"), &options);
+        let verified = editor
+            .files()
+            .verify(editor.files().recording(RecordingId::new(2)).expect("it"), &options);
         let repair = editor.repair(&verified).expect("a repair");
         assert_eq!((repair.state, repair.stop_position), (state, end), "{verified:?}");
     }
@@ -245,7 +250,7 @@ fn repair_of_hostile_files_is_done_at_once() {
             let repair = editor.repair(&verified).expect("a repair");
             repairs += usize::from(repair != Repair::default());
             // A state that is none becomes invalid first.
-            if recording.state.is_none() || is_twice(recording.recording_id, &editor) {
+            if recording.state.is_none() || is_twice(recording.recording_id.get(), &editor) {
                 continue;
             }
             let again = editor.files().recording(recording.recording_id).expect("it").clone();
@@ -266,7 +271,7 @@ fn cut_compaction_is_continued() {
     let compact = |changes: Option<usize>| {
         let storage = three_recordings(Checksum::Crc32);
         let (mut edit, _dir) = editor(&storage).expect("an editor");
-        edit.mark_invalid(1).expect("an edit");
+        edit.mark_invalid(RecordingId::new(1)).expect("an edit");
         if let Some(changes) = changes {
             storage.fail_after(changes, std::io::ErrorKind::Other);
         }

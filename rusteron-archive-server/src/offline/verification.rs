@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::catalog::{EntryOffset, RecordingEntry, RecordingState, recovery};
+use crate::ids::RecordingId;
 use crate::offline::ArchiveFiles;
 use crate::segment::Geometry;
 use crate::segment::checksum::Checksum;
@@ -36,7 +37,7 @@ pub enum LastFragment {
 #[non_exhaustive]
 pub struct Verification {
     /// The id of the recording.
-    pub recording_id: i64,
+    pub recording_id: RecordingId,
     /// The state in the catalog. A deleted recording is not verified.
     pub state: Option<RecordingState>,
     /// The position at which the recording begins.

@@ -361,10 +361,12 @@ impl Script {
         let checksum = self.setup.checksum;
         let options = VerifyOptions { all_segments: true, checksum, last_fragment: None };
         let mut found = 0;
-        for entry in files.recordings().iter().filter(|it| !checked.contains(&it.recording_id)) {
+        for entry in
+            files.recordings().iter().filter(|it| !checked.contains(&it.recording_id.get()))
+        {
             // An entry that is not valid yet tells of nothing.
             let Some(known) = catalog.get(entry.recording_id.into()) else { continue };
-            let stream = &self.streams[entry.recording_id as usize];
+            let stream = &self.streams[entry.recording_id.get() as usize];
             let difference = self.first_difference(stream, known.stop_position, context);
             let Some((position, header_differs)) = difference else { continue };
             let mut findings = files.verify(entry, &options).findings;

@@ -4,6 +4,7 @@
 //!
 //! `RUSTERON_ARCHIVE_CALLS=100` makes each call so often.
 
+use rusteron_archive::RecordingId;
 use std::fs;
 
 use rusteron_archive::{
@@ -29,7 +30,7 @@ struct Calls {
     fixture: Fixture,
     aeron: Aeron,
     archive: Archive,
-    recording_id: i64,
+    recording_id: RecordingId,
 }
 
 impl Calls {
@@ -108,7 +109,7 @@ fn sessions_and_recordings_end() {
         "abandoned requests": {
             let session = Archive::connect(aeron, ipc_context()).expect("a session");
             let session = AsyncArchive::new(session);
-            drop(session.recordings(0, 10).expect("sent"));
+            drop(session.recordings(0.into(), 10).expect("sent"));
             let source = SourceLocation::Local;
             drop(session.start_recording("aeron:ipc", OTHER_STREAM, source, true).expect("sent"));
             drop(session.stop_recording("aeron:ipc", OTHER_STREAM).expect("sent"));
@@ -117,7 +118,7 @@ fn sessions_and_recordings_end() {
         "abandoned listings": { archive.recordings().next() }
         "replications of an unknown recording": {
             let control = calls.fixture.server().control_channel();
-            let id = archive.replicate(77, control, 10, &ReplicationParams::new()).expect("an id");
+            let id = archive.replicate(77.into(), control, 10, &ReplicationParams::new()).expect("an id");
             archive.try_stop_replication(id).expect("an answer")
         }
     }
@@ -155,7 +156,7 @@ fn replays_end() {
         });
         subscription
     };
-    let merge = |recording_id: i64, polls: usize| {
+    let merge = |recording_id: RecordingId, polls: usize| {
         let session = Archive::connect(aeron, ipc_context()).expect("a session");
         let subscription =
             aeron.add_subscription("aeron:udp?control-mode=manual", STREAM).expect("valid");
@@ -176,7 +177,7 @@ fn replays_end() {
         "replays to response channels": { replay("aeron:ipc?control-mode=response") }
         "refused replays to response channels": {
             let (channel, params) = ("aeron:ipc?control-mode=response", ReplayParams::new());
-            archive.replay(77, channel, REPLAY_STREAM, params).expect_err("unknown")
+            archive.replay(77.into(), channel, REPLAY_STREAM, params).expect_err("unknown")
         }
         "persistent subscriptions": { persistent("aeron:ipc", false) }
         "replaying persistent subscriptions": { persistent("aeron:ipc", true) }
@@ -186,6 +187,6 @@ fn replays_end() {
         }
         "abandoned merges": { merge(id, 0) }
         "abandoned merges under way": { merge(id, 50) }
-        "merges of an unknown recording": { merge(77, 50) }
+        "merges of an unknown recording": { merge(77.into(), 50) }
     }
 }

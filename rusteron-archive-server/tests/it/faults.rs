@@ -158,7 +158,7 @@ fn mistakes_of_clients_are_recorded_and_not_printed() {
     let error = client.start_replay(id, "aeron:ipc", REPLAY_STREAM, inside_a_frame).err();
     assert!(error.as_ref().is_some_and(|it| it.message().contains("a valid frame")), "{error:?}");
     client
-        .replicate(id + 9, "aeron:ipc", LOCAL_CONTROL_STREAM, &ReplicationParams::new())
+        .replicate(9.into(), "aeron:ipc", LOCAL_CONTROL_STREAM, &ReplicationParams::new())
         .expect("a replication");
     let error = await_error(&client, &errors);
     assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error}");

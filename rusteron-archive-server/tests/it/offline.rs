@@ -1,5 +1,6 @@
 //! Tools on the files of an archive, beside Java's `ArchiveTool` of the C code's release.
 
+use rusteron_archive::RecordingId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -47,7 +48,7 @@ fn recordings(count: i64) -> (Fixture, TempDir) {
     let archive = fixture.connect();
     for expected in 0..count {
         let (publication, id, position) = record(&archive, 1500);
-        assert_eq!((id, position as u64 > SEGMENT), (expected, true));
+        assert_eq!((id, position as u64 > SEGMENT), (expected.into(), true));
         drop(publication);
         await_stop(&archive, id);
     }
@@ -162,7 +163,7 @@ fn verdicts_and_repairs_are_java_s() {
                 (is_valid, id == 9),
                 "{verified}\n{finished:#?}"
             );
-            assert_eq!(!is_valid, invalid.contains(&id), "{verified}");
+            assert_eq!(!is_valid, invalid.contains(&id.get()), "{verified}");
         }
         assert_eq!(comparable_catalog(ours.path(), COUNT), comparable_catalog(java.path(), COUNT));
         assert_eq!(names(ours.path()), names(java.path()));
@@ -230,7 +231,7 @@ fn compaction_and_orphans_are_java_s() {
     let (ours, java) = (copy(dir.path()), copy(dir.path()));
     let mut editor = ArchiveEditor::open(ours.path()).expect("the files");
     assert_eq!(editor.files().unknown_segments(), ["99-0.rec"]);
-    let orphans = editor.delete_orphaned_segments(Some(2)).expect("orphans");
+    let orphans = editor.delete_orphaned_segments(Some(2.into())).expect("orphans");
     assert_eq!(orphans, ["2-131072.rec", "2-524288.rec"]);
     let orphans = editor.delete_orphaned_segments(None).expect("orphans");
     let before = names(ours.path());
@@ -265,7 +266,7 @@ fn stop_position_that_a_checksum_contradicts_is_found_again() {
         let verify = |editor: &ArchiveEditor, checksum| {
             let mut options = VerifyOptions::default();
             options.checksum = checksum;
-            editor.files().verify(editor.files().recording(0).expect("it"), &options)
+            editor.files().verify(editor.files().recording(0.into()).expect("it"), &options)
         };
         let verified = verify(&editor, None);
         let [finding] = &verified.findings[..] else { panic!("{verified:?}") };
@@ -278,8 +279,8 @@ fn stop_position_that_a_checksum_contradicts_is_found_again() {
     // An operator can also believe it.
     set(dir.path(), 0, STOP_POSITION, &flips[0]);
     let mut editor = ArchiveEditor::open(dir.path()).expect("the files");
-    assert!(editor.mark_valid(0).expect("an edit"));
-    assert!(!editor.mark_valid(0).expect("no edit"));
+    assert!(editor.mark_valid(0.into()).expect("an edit"));
+    assert!(!editor.mark_valid(0.into()).expect("no edit"));
 }
 
 #[test]
@@ -301,15 +302,18 @@ fn server_starts_on_what_tools_leave() {
     let dir = fixture.archive_dir();
     let (mut catalog, offset) = (read(&dir, CATALOG), entry(&dir, 1) as usize);
     let mut editor = ArchiveEditor::open(&dir).expect("the files");
-    assert!(editor.mark_invalid(1).expect("an edit"));
-    assert!(!editor.mark_invalid(1).expect("no edit"));
-    assert_eq!(editor.files().recording(1).expect("it").state, Some(RecordingState::Invalid));
-    assert!(editor.mark_valid(1).expect("an edit"));
+    assert!(editor.mark_invalid(1.into()).expect("an edit"));
+    assert!(!editor.mark_invalid(1.into()).expect("no edit"));
+    assert_eq!(
+        editor.files().recording(1.into()).expect("it").state,
+        Some(RecordingState::Invalid)
+    );
+    assert!(editor.mark_valid(1.into()).expect("an edit"));
     assert!(read(&dir, CATALOG) == catalog);
     catalog[offset + 4] = 0;
-    assert!(editor.mark_invalid(1).expect("an edit"));
+    assert!(editor.mark_invalid(1.into()).expect("an edit"));
     assert!(read(&dir, CATALOG) == catalog);
-    let error = editor.mark_invalid(7).expect_err("no recording").to_string();
+    let error = editor.mark_invalid(7.into()).expect_err("no recording").to_string();
     assert_eq!(error, "invalid argument: there is no recording 7");
     // No server starts while an editor is open.
     let error = fixture.try_launch().expect_err("an editor");
@@ -324,8 +328,8 @@ fn server_starts_on_what_tools_leave() {
     assert!(error.message().ends_with("in this process: end it first"), "{error}");
     assert_eq!(ArchiveFiles::open(&dir).expect("the files").recordings().len(), 2);
     let archive = fixture.connect();
-    assert_eq!(archive.recording(1).expect("an answer"), None);
-    assert_eq!(replay_all(&archive, 2, recorded()).len(), 1500);
+    assert_eq!(archive.recording(1.into()).expect("an answer"), None);
+    assert_eq!(replay_all(&archive, 2.into(), recorded()).len(), 1500);
 }
 
 #[test]
@@ -341,7 +345,7 @@ fn findings_name_file_and_position() {
     let mut options = VerifyOptions::default();
     options.all_segments = true;
     let findings = |id: i64| {
-        let recording = files.recording(id).expect("a recording");
+        let recording = files.recording(RecordingId::new(id)).expect("a recording");
         let found = files.verify(recording, &options).findings;
         found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     };

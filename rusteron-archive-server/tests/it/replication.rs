@@ -1,5 +1,6 @@
 //! Replication between servers, of ours and of Java's, and sources that vanish.
 
+use rusteron_archive::RecordingId;
 use std::sync::mpsc;
 
 use rusteron_archive::{Archive, RecordingSignal, RecordingSignalKind, ReplicationParams};
@@ -84,12 +85,12 @@ fn copy(source: &Archive, control_channel: &str, copy: &Listener) {
         );
     }
     // The rest of the one that was cut.
-    let params = ReplicationParams::new().dst_recording_id(2);
+    let params = ReplicationParams::new().dst_recording_id(2.into());
     copy.archive.replicate(id, control_channel, 10, &params).expect("an id");
     let sync = copy.await_signal(RecordingSignalKind::Sync);
-    assert_eq!((sync.recording_id, sync.position), (2, Some(end)));
+    assert_eq!((sync.recording_id, sync.position), (2.into(), Some(end)));
     copy.await_signal(RecordingSignalKind::ReplicateEnd);
-    assert_eq!(replay_all(&copy.archive, 2, recorded()), (0..3000).collect::<Vec<_>>());
+    assert_eq!(replay_all(&copy.archive, 2.into(), recorded()), (0..3000).collect::<Vec<_>>());
     // In sync.
     let params = ReplicationParams::new().dst_recording_id(last.expect("a copy"));
     copy.archive.replicate(id, control_channel, 10, &params).expect("an id");
@@ -164,7 +165,7 @@ fn copy_in_progress(
     source: &Archive,
     control_channel: &str,
     copy: &Listener,
-) -> (ExclusivePublication, i64, i64, i64) {
+) -> (ExclusivePublication, RecordingId, RecordingId, i64) {
     let (publication, id, position) = record(source, 1000);
     copy.archive.replicate(id, control_channel, 10, &ReplicationParams::new()).expect("an id");
     let copied = copy.await_signal(RecordingSignalKind::Extend).recording_id;

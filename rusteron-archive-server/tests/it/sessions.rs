@@ -38,7 +38,7 @@ fn counters_show_sessions() {
     let [count] = &*counters(&aeron, SESSIONS) else { panic!("one counter") };
     assert_eq!(count.value, 1);
     let [session] = &*counters(&aeron, SESSION) else { panic!("one session") };
-    assert_eq!(session.value, archive.control_session_id());
+    assert_eq!(session.value, archive.control_session_id().get());
     assert_ne!(session.reference_id, 0);
     assert!(session.label.starts_with("control-session: "), "{}", session.label);
     assert!(session.label.contains("sourceIdentity=aeron:ipc sessionId="), "{}", session.label);

@@ -1,5 +1,6 @@
 //! Servers on media drivers of this process, and sessions with them.
 
+use rusteron_archive::RecordingId;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -144,14 +145,14 @@ pub(crate) fn recorded() -> ReplayParams {
     ReplayParams::new().length(ReplayLength::Recorded)
 }
 
-pub(crate) fn await_stop(archive: &Archive, recording_id: i64) -> i64 {
+pub(crate) fn await_stop(archive: &Archive, recording_id: RecordingId) -> i64 {
     let stop = || archive.stop_position(recording_id).expect("an answer");
     await_that("the stop position", || stop().is_some());
     stop().expect("a position")
 }
 
 /// Continues a stopped recording up to so many messages, and stops it again.
-pub(crate) fn extend(archive: &Archive, recording_id: i64, numbers: Range<u64>) {
+pub(crate) fn extend(archive: &Archive, recording_id: RecordingId, numbers: Range<u64>) {
     let descriptor = archive.recording(recording_id).expect("an answer").expect("a recording");
     let channel = descriptor.continuation("aeron:ipc").expect("a channel").expect("an end");
     let mut publication =

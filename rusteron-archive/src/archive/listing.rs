@@ -3,6 +3,7 @@
 use std::ffi::{CString, c_int, c_void};
 use std::{fmt, vec};
 
+use rusteron_core::RecordingId;
 use rusteron_core::ffi::{Fallible, c_string};
 use rusteron_sys::archive as sys;
 
@@ -37,7 +38,7 @@ impl Archive {
     /// Corresponds to `aeron_archive_list_recordings`.
     #[doc(alias("aeron_archive_list_recordings", "listRecordings"))]
     pub fn recordings(&self) -> Recordings<'_> {
-        self.recordings_from(0)
+        self.recordings_from(RecordingId::new(0))
     }
 
     /// Lists the recordings with this id and higher ids, by ascending id. For a negative id, the
@@ -45,9 +46,9 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_list_recordings`.
     #[doc(alias("aeron_archive_list_recordings", "listRecordings"))]
-    pub fn recordings_from(&self, recording_id: i64) -> Recordings<'_> {
+    pub fn recordings_from(&self, recording_id: RecordingId) -> Recordings<'_> {
         // SAFETY: `recording_pages` passes the live structure and the consumer's vector.
-        self.recording_pages(recording_id, |count, raw, from, found| unsafe {
+        self.recording_pages(recording_id.get(), |count, raw, from, found| unsafe {
             sys::aeron_archive_list_recordings(count, raw, from, PAGE, Some(push_recording), found)
         })
     }
@@ -89,11 +90,17 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_list_recording`.
     #[doc(alias("aeron_archive_list_recording", "listRecording"))]
-    pub fn recording(&self, recording_id: i64) -> Result<Option<RecordingDescriptor>> {
-        let id = Some(("recording_id", recording_id));
+    pub fn recording(&self, recording_id: RecordingId) -> Result<Option<RecordingDescriptor>> {
+        let id = Some(("recording_id", recording_id.get()));
         // SAFETY: `list` passes the live structure and the consumer's vector.
         let found = self.list("recording", id, |count, raw, found| unsafe {
-            sys::aeron_archive_list_recording(count, raw, recording_id, Some(push_recording), found)
+            sys::aeron_archive_list_recording(
+                count,
+                raw,
+                recording_id.get(),
+                Some(push_recording),
+                found,
+            )
         });
         Ok(found?.pop())
     }
@@ -109,25 +116,25 @@ impl Archive {
     #[doc(alias = "aeron_archive_find_last_matching_recording")]
     pub fn find_last_matching_recording(
         &self,
-        min_recording_id: i64,
+        min_recording_id: RecordingId,
         channel_fragment: &str,
         stream_id: i32,
         session_id: i32,
-    ) -> Result<Option<i64>> {
+    ) -> Result<Option<RecordingId>> {
         let channel_fragment = fragment(channel_fragment)?;
-        let min_id = Some(("min_recording_id", min_recording_id));
+        let min_id = Some(("min_recording_id", min_recording_id.get()));
         // SAFETY: `ask` passes the live structure; the text lives during the call.
         let found = self.ask("find_last_matching_recording", min_id, |recording_id, raw| unsafe {
             sys::aeron_archive_find_last_matching_recording(
                 recording_id,
                 raw,
-                min_recording_id,
+                min_recording_id.get(),
                 channel_fragment.as_ptr(),
                 stream_id,
                 session_id,
             )
         });
-        found.map(unless_null)
+        found.map(|id| unless_null(id).map(RecordingId::new))
     }
 
     /// Lists the subscriptions with which the archive records. Selects by a text that the channel
@@ -180,7 +187,7 @@ impl Archive {
             let id = Some(("recording_id", from));
             let page: Vec<RecordingDescriptor> =
                 self.list("recordings", id, |count, raw, found| call(count, raw, from, found))?;
-            from = page.last().map_or(from, |last| last.recording_id.saturating_add(1));
+            from = page.last().map_or(from, |last| last.recording_id.saturating_next().get());
             Ok(page)
         })
     }

@@ -9,12 +9,14 @@ use rusteron_client::{
     AsChannel, ChannelUri, Error, ErrorKind, ExclusivePublication, Position, Publication,
     PublicationConstants, UncheckedChannel,
 };
+use rusteron_core::RecordingId;
 use rusteron_core::channel::{ChannelText, ChannelUse, Media};
 use rusteron_sys::archive as sys;
 
 use crate::archive::Archive;
 use crate::checks::{not_negative, unless_null};
 use crate::error::{ArchiveError, ArchiveErrorKind, Result};
+use crate::ids::RecordingSubscriptionId;
 use crate::recording_pos::RecordingPos;
 
 /// Location of the publication to be recorded.
@@ -55,7 +57,7 @@ impl Archive {
         &self,
         channel: impl AsChannel,
         stream_id: i32,
-    ) -> Result<(Publication, i64)> {
+    ) -> Result<(Publication, RecordingId)> {
         let channel = counting_spies(&channel)?;
         let publication = self.aeron().add_publication(UncheckedChannel(&channel), stream_id)?;
         if publication.original_registration_id() != publication.registration_id() {
@@ -85,7 +87,7 @@ impl Archive {
         &self,
         channel: impl AsChannel,
         stream_id: i32,
-    ) -> Result<(ExclusivePublication, i64)> {
+    ) -> Result<(ExclusivePublication, RecordingId)> {
         let channel = counting_spies(&channel)?;
         let publication =
             self.aeron().add_exclusive_publication(UncheckedChannel(&channel), stream_id)?;
@@ -93,7 +95,7 @@ impl Archive {
         Ok((publication, recording_id))
     }
 
-    fn record(&self, publication: &PublicationConstants) -> Result<i64> {
+    fn record(&self, publication: &PublicationConstants) -> Result<RecordingId> {
         let &PublicationConstants { stream_id, session_id, .. } = publication;
         let channel = limited_to_session(&publication.channel, session_id);
         let subscribed = UncheckedChannel(&channel);
@@ -102,11 +104,12 @@ impl Archive {
         // nothing, and count against the archive's limit until somebody stops it.
         let auto_stop = true;
         let started = self.start_recording(subscribed, stream_id, SourceLocation::Local, auto_stop);
-        if started.as_ref().is_err_and(|error| error.code() != 0) {
-            return started; // Refused, perhaps because of a subscription that is not ours.
-        }
-        let recorded =
-            started.and_then(|_| self.await_recording_of(&channel, publication, earlier));
+        let recorded = match started {
+            // Refused, perhaps because of a subscription that is not ours.
+            Err(error) if error.code() != 0 => return Err(error),
+            Err(error) => Err(error),
+            Ok(_) => self.await_recording_of(&channel, publication, earlier),
+        };
         recorded.inspect_err(|_| {
             // The caller gets neither the subscription's id nor its channel with which to end it.
             // After a timeout, the archive may yet start it, and executes this request after that.
@@ -115,7 +118,7 @@ impl Archive {
     }
 
     /// Returns the ids of the active recordings of a session id, on any stream.
-    fn active_recordings(&self, session_id: i32) -> Vec<i64> {
+    fn active_recordings(&self, session_id: i32) -> Vec<RecordingId> {
         let mut ids = Vec::new();
         RecordingPos::find(self.aeron(), |found| {
             if found.is_of_session(session_id, self.archive_id()) {
@@ -132,8 +135,8 @@ impl Archive {
         &self,
         channel: &str,
         publication: &PublicationConstants,
-        mut others: Vec<i64>,
-    ) -> Result<i64> {
+        mut others: Vec<RecordingId>,
+    ) -> Result<RecordingId> {
         let start = Instant::now();
         let timeout = self.context().message_timeout();
         loop {
@@ -180,7 +183,7 @@ impl Archive {
         stream_id: i32,
         source_location: SourceLocation,
         auto_stop: bool,
-    ) -> Result<i64> {
+    ) -> Result<RecordingSubscriptionId> {
         let channel = channel.to_c_string(ChannelUse::Subscription)?;
         // SAFETY: `ask` passes the live structure; the channel lives during the call.
         self.ask("start_recording", None, |subscription_id, raw| unsafe {
@@ -193,6 +196,7 @@ impl Archive {
                 auto_stop,
             )
         })
+        .map(RecordingSubscriptionId::new)
     }
 
     /// Has the archive continue a recording that has stopped. Returns the id of the archive's
@@ -212,26 +216,27 @@ impl Archive {
     #[doc(alias = "aeron_archive_extend_recording")]
     pub fn extend_recording(
         &self,
-        recording_id: i64,
+        recording_id: RecordingId,
         channel: impl AsChannel,
         stream_id: i32,
         source_location: SourceLocation,
         auto_stop: bool,
-    ) -> Result<i64> {
+    ) -> Result<RecordingSubscriptionId> {
         let channel = channel.to_c_string(ChannelUse::Subscription)?;
-        let id = Some(("recording_id", recording_id));
+        let id = Some(("recording_id", recording_id.get()));
         // SAFETY: as in `start_recording`.
         self.ask("extend_recording", id, |subscription_id, raw| unsafe {
             sys::aeron_archive_extend_recording(
                 subscription_id,
                 raw,
-                recording_id,
+                recording_id.get(),
                 channel.as_ptr(),
                 stream_id,
                 source_location as u32,
                 auto_stop,
             )
         })
+        .map(RecordingSubscriptionId::new)
     }
 
     /// Ends a subscription that [`start_recording`](Self::start_recording) added, and its
@@ -243,11 +248,14 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_stop_recording_subscription`.
     #[doc(alias = "aeron_archive_stop_recording_subscription")]
-    pub fn stop_recording_subscription(&self, subscription_id: i64) -> Result<()> {
-        let id = Some(("subscription_id", subscription_id));
+    pub fn stop_recording_subscription(
+        &self,
+        subscription_id: RecordingSubscriptionId,
+    ) -> Result<()> {
+        let id = Some(("subscription_id", subscription_id.get()));
         // SAFETY: `request` passes the live structure.
         self.request("stop_recording_subscription", id, |raw| unsafe {
-            sys::aeron_archive_stop_recording_subscription(raw, subscription_id)
+            sys::aeron_archive_stop_recording_subscription(raw, subscription_id.get())
         })
     }
 
@@ -259,11 +267,18 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_try_stop_recording_subscription`.
     #[doc(alias = "aeron_archive_try_stop_recording_subscription")]
-    pub fn try_stop_recording_subscription(&self, subscription_id: i64) -> Result<bool> {
-        let id = Some(("subscription_id", subscription_id));
+    pub fn try_stop_recording_subscription(
+        &self,
+        subscription_id: RecordingSubscriptionId,
+    ) -> Result<bool> {
+        let id = Some(("subscription_id", subscription_id.get()));
         // SAFETY: `ask` passes the live structure.
         self.ask("try_stop_recording_subscription", id, |is_stopped, raw| unsafe {
-            sys::aeron_archive_try_stop_recording_subscription(is_stopped, raw, subscription_id)
+            sys::aeron_archive_try_stop_recording_subscription(
+                is_stopped,
+                raw,
+                subscription_id.get(),
+            )
         })
     }
 
@@ -313,11 +328,11 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_try_stop_recording_by_identity`.
     #[doc(alias = "aeron_archive_try_stop_recording_by_identity")]
-    pub fn try_stop_recording_by_identity(&self, recording_id: i64) -> Result<bool> {
-        let id = Some(("recording_id", recording_id));
+    pub fn try_stop_recording_by_identity(&self, recording_id: RecordingId) -> Result<bool> {
+        let id = Some(("recording_id", recording_id.get()));
         // SAFETY: `ask` passes the live structure.
         self.ask("try_stop_recording_by_identity", id, |is_stopped, raw| unsafe {
-            sys::aeron_archive_try_stop_recording_by_identity(is_stopped, raw, recording_id)
+            sys::aeron_archive_try_stop_recording_by_identity(is_stopped, raw, recording_id.get())
         })
     }
 
@@ -365,7 +380,7 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_get_recording_position`.
     #[doc(alias("aeron_archive_get_recording_position", "getRecordingPosition"))]
-    pub fn recording_position(&self, recording_id: i64) -> Result<Option<Position>> {
+    pub fn recording_position(&self, recording_id: RecordingId) -> Result<Option<Position>> {
         let get = sys::aeron_archive_get_recording_position;
         self.position("recording_position", recording_id, get).map(unless_null)
     }
@@ -377,7 +392,7 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_get_start_position`.
     #[doc(alias("aeron_archive_get_start_position", "getStartPosition"))]
-    pub fn start_position(&self, recording_id: i64) -> Result<Position> {
+    pub fn start_position(&self, recording_id: RecordingId) -> Result<Position> {
         self.position("start_position", recording_id, sys::aeron_archive_get_start_position)
     }
 
@@ -388,7 +403,7 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_get_stop_position`.
     #[doc(alias("aeron_archive_get_stop_position", "getStopPosition"))]
-    pub fn stop_position(&self, recording_id: i64) -> Result<Option<Position>> {
+    pub fn stop_position(&self, recording_id: RecordingId) -> Result<Option<Position>> {
         let get = sys::aeron_archive_get_stop_position;
         self.position("stop_position", recording_id, get).map(unless_null)
     }
@@ -400,7 +415,7 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_get_max_recorded_position`.
     #[doc(alias("aeron_archive_get_max_recorded_position", "getMaxRecordedPosition"))]
-    pub fn max_recorded_position(&self, recording_id: i64) -> Result<Position> {
+    pub fn max_recorded_position(&self, recording_id: RecordingId) -> Result<Position> {
         let get = sys::aeron_archive_get_max_recorded_position;
         self.position("max_recorded_position", recording_id, get)
     }
@@ -416,16 +431,16 @@ impl Archive {
     /// # Errors
     /// - [`ArchiveErrorKind::Timeout`]: no recording of the session within the timeout;
     /// - [`ArchiveErrorKind::Client`]: this is a callback of a conductor, or the client is closed.
-    pub fn await_recording(&self, session_id: i32, timeout: Duration) -> Result<i64> {
+    pub fn await_recording(&self, session_id: i32, timeout: Duration) -> Result<RecordingId> {
         self.await_recording_except(session_id, &[], timeout)
     }
 
     fn await_recording_except(
         &self,
         session_id: i32,
-        others: &[i64],
+        others: &[RecordingId],
         timeout: Duration,
-    ) -> Result<i64> {
+    ) -> Result<RecordingId> {
         const OPERATION: &str = "await_recording";
         let aeron = self.aeron();
         let client = RawClient::new(aeron);
@@ -468,14 +483,15 @@ impl Archive {
     ))]
     pub fn await_recorded(
         &self,
-        recording_id: i64,
+        recording_id: RecordingId,
         position: Position,
         timeout: Duration,
     ) -> Result<Position> {
         const OPERATION: &str = "await_recorded";
         const LONGEST_PAUSE: Duration = Duration::from_millis(10);
-        let failed =
-            |kind, text| Err(ArchiveError::new(kind, OPERATION, text).about(Some(recording_id)));
+        let failed = |kind, text| {
+            Err(ArchiveError::new(kind, OPERATION, text).about(Some(recording_id.get())))
+        };
         not_negative(OPERATION, "position", position)?;
         let start = Instant::now();
         let mut pause = Duration::from_micros(50);
@@ -506,12 +522,12 @@ impl Archive {
     fn position(
         &self,
         operation: &'static str,
-        recording_id: i64,
+        recording_id: RecordingId,
         get: unsafe extern "C" fn(*mut i64, *mut sys::aeron_archive_t, i64) -> c_int,
     ) -> Result<Position> {
-        let id = Some(("recording_id", recording_id));
+        let id = Some(("recording_id", recording_id.get()));
         // SAFETY: `ask` passes the live structure; all four functions are declared alike.
-        self.ask(operation, id, |position, raw| unsafe { get(position, raw, recording_id) })
+        self.ask(operation, id, |position, raw| unsafe { get(position, raw, recording_id.get()) })
     }
 }
 

@@ -1,9 +1,9 @@
 //! Replaying recordings.
 
 use std::ffi::CString;
-use std::fmt;
 
 use rusteron_client::{AsChannel, ChannelUri, ControlMode, Error, Position, Subscription};
+use rusteron_core::RecordingId;
 use rusteron_core::channel::ChannelUse;
 use rusteron_sys::archive as sys;
 
@@ -11,6 +11,7 @@ use crate::archive::Archive;
 use crate::archive::recording::with_session_id;
 use crate::checks::{NULL_VALUE, file_io_max_length, or_null, other_than_null};
 use crate::error::{ArchiveError, Result};
+use crate::ids::ReplaySessionId;
 
 /// Makes a setter for each of some parameters, which takes and returns the parameters.
 macro_rules! setters {
@@ -167,7 +168,7 @@ impl Archive {
     #[doc(alias("aeron_archive_start_replay", "startBoundedReplay"))]
     pub fn start_replay(
         &self,
-        recording_id: i64,
+        recording_id: RecordingId,
         replay_channel: impl AsChannel,
         replay_stream_id: i32,
         params: ReplayParams,
@@ -178,19 +179,19 @@ impl Archive {
             return Err(ArchiveError::invalid("start_replay", text));
         }
         let mut params = params.to_raw()?;
-        let id = Some(("recording_id", recording_id));
+        let id = Some(("recording_id", recording_id.get()));
         // SAFETY: `ask` passes the live structure; channel and parameters live during the call.
         let replay = self.ask("start_replay", id, |replay_session_id, raw| unsafe {
             sys::aeron_archive_start_replay(
                 replay_session_id,
                 raw,
-                recording_id,
+                recording_id.get(),
                 channel.as_ptr(),
                 replay_stream_id,
                 &mut params,
             )
         });
-        replay.map(ReplaySessionId)
+        replay.map(ReplaySessionId::new)
     }
 
     /// Has the archive replay a recording. Returns the subscription at which the replay arrives.
@@ -214,7 +215,7 @@ impl Archive {
     #[doc(alias = "aeron_archive_replay")]
     pub fn replay(
         &self,
-        recording_id: i64,
+        recording_id: RecordingId,
         replay_channel: impl AsChannel,
         replay_stream_id: i32,
         params: ReplayParams,
@@ -234,7 +235,7 @@ impl Archive {
     #[doc(alias("aeron_archive_start_replay", "aeron_archive_replay"))]
     pub fn replay_with_id(
         &self,
-        recording_id: i64,
+        recording_id: RecordingId,
         replay_channel: impl AsChannel,
         replay_stream_id: i32,
         params: ReplayParams,
@@ -290,11 +291,14 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_stop_all_replays`.
     #[doc(alias = "aeron_archive_stop_all_replays")]
-    pub fn stop_all_replays(&self, recording_id: Option<i64>) -> Result<()> {
-        let relevant_id = recording_id.map(|id| ("recording_id", id));
+    pub fn stop_all_replays(&self, recording_id: Option<RecordingId>) -> Result<()> {
+        let relevant_id = recording_id.map(|id| ("recording_id", id.get()));
         // SAFETY: `request` passes the live structure.
         self.request("stop_all_replays", relevant_id, |raw| unsafe {
-            sys::aeron_archive_stop_all_replays(raw, recording_id.unwrap_or(NULL_VALUE))
+            sys::aeron_archive_stop_all_replays(
+                raw,
+                recording_id.map_or(NULL_VALUE, RecordingId::get),
+            )
         })
     }
 }
@@ -308,47 +312,4 @@ pub(crate) fn checked(channel: &impl AsChannel) -> Result<(CString, bool)> {
         return Ok((text, true));
     }
     Ok((channel.to_c_string(ChannelUse::Publication)?, false))
-}
-
-/// The id that an archive gives a replay. It stops the replay, and distinguishes the replay's image
-/// from others.
-///
-/// ```
-/// use rusteron_archive::ReplaySessionId;
-///
-/// let id = ReplaySessionId::from(3 << 32 | 7);
-/// assert_eq!(id.image_session_id(), 7);
-/// assert_eq!(i64::from(id).to_string(), id.to_string());
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ReplaySessionId(i64);
-
-impl ReplaySessionId {
-    /// Returns the session id of the replay's image, for
-    /// [`Subscription::image_by_session_id`](rusteron_client::Subscription::image_by_session_id):
-    /// the low 32 bits. The upper bits count the archive's replays.
-    ///
-    /// Corresponds to the conversion to `int32_t` that users of `aeron_archive_start_replay` write.
-    #[doc(alias = "aeron_archive_start_replay")]
-    pub fn image_session_id(self) -> i32 {
-        self.0 as i32
-    }
-}
-
-impl From<i64> for ReplaySessionId {
-    fn from(id: i64) -> Self {
-        Self(id)
-    }
-}
-
-impl From<ReplaySessionId> for i64 {
-    fn from(id: ReplaySessionId) -> Self {
-        id.0
-    }
-}
-
-impl fmt::Display for ReplaySessionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
 }

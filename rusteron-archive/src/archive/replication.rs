@@ -5,6 +5,7 @@ use std::fmt;
 use std::ptr;
 
 use rusteron_client::{AsChannel, Position};
+use rusteron_core::RecordingId;
 use rusteron_core::channel::ChannelUse;
 use rusteron_core::ffi::c_string;
 use rusteron_sys::archive as sys;
@@ -14,6 +15,7 @@ use crate::archive::replay::setters;
 use crate::checks::{file_io_max_length, or_null, other_than_null};
 use crate::credentials;
 use crate::error::{ArchiveError, Result};
+use crate::ids::ReplicationId;
 
 /// Parameters of a replication.
 ///
@@ -32,7 +34,7 @@ use crate::error::{ArchiveError, Result};
 #[must_use = "parameters do nothing by themselves"]
 pub struct ReplicationParams {
     stop_position: Option<Position>,
-    dst_recording_id: Option<i64>,
+    dst_recording_id: Option<RecordingId>,
     live_destination: String,
     replication_channel: String,
     src_response_channel: String,
@@ -61,7 +63,7 @@ impl ReplicationParams {
         /// Extends a recording, instead of making a new one.
         ///
         /// Corresponds to `dst_recording_id` of `aeron_archive_replication_params_t`.
-        dst_recording_id: i64;
+        dst_recording_id: RecordingId;
 
         /// Merges with the live stream at a destination when the replication has caught up with the
         /// live stream. From then on, the source is not used. The destination has to be a multicast
@@ -148,12 +150,12 @@ impl Archive {
     #[doc(alias("aeron_archive_replicate", "taggedReplicate"))]
     pub fn replicate(
         &self,
-        src_recording_id: i64,
+        src_recording_id: RecordingId,
         src_control_channel: impl AsChannel,
         src_control_stream_id: i32,
         params: &ReplicationParams,
-    ) -> Result<i64> {
-        let id = Some(("src_recording_id", src_recording_id));
+    ) -> Result<ReplicationId> {
+        let id = Some(("src_recording_id", src_recording_id.get()));
         with_raw(&src_control_channel, params, |src_control_channel, raw_params| {
             // SAFETY: `ask` passes the live structure; all texts live during the call, and C keeps
             // none of them.
@@ -161,13 +163,14 @@ impl Archive {
                 sys::aeron_archive_replicate(
                     replication_id,
                     raw,
-                    src_recording_id,
+                    src_recording_id.get(),
                     src_control_channel.as_ptr(),
                     src_control_stream_id,
                     raw_params,
                 )
             })
         })?
+        .map(ReplicationId::new)
     }
 
     /// Stops a replication.
@@ -178,11 +181,11 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_stop_replication`.
     #[doc(alias = "aeron_archive_stop_replication")]
-    pub fn stop_replication(&self, replication_id: i64) -> Result<()> {
-        let id = Some(("replication_id", replication_id));
+    pub fn stop_replication(&self, replication_id: ReplicationId) -> Result<()> {
+        let id = Some(("replication_id", replication_id.get()));
         // SAFETY: `request` passes the live structure.
         self.request("stop_replication", id, |raw| unsafe {
-            sys::aeron_archive_stop_replication(raw, replication_id)
+            sys::aeron_archive_stop_replication(raw, replication_id.get())
         })
     }
 
@@ -194,11 +197,11 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_try_stop_replication`.
     #[doc(alias = "aeron_archive_try_stop_replication")]
-    pub fn try_stop_replication(&self, replication_id: i64) -> Result<bool> {
-        let id = Some(("replication_id", replication_id));
+    pub fn try_stop_replication(&self, replication_id: ReplicationId) -> Result<bool> {
+        let id = Some(("replication_id", replication_id.get()));
         // SAFETY: `ask` passes the live structure.
         self.ask("try_stop_replication", id, |is_stopped, raw| unsafe {
-            sys::aeron_archive_try_stop_replication(is_stopped, raw, replication_id)
+            sys::aeron_archive_try_stop_replication(is_stopped, raw, replication_id.get())
         })
     }
 }
@@ -224,7 +227,11 @@ pub(crate) fn with_raw<T>(
     let has_credentials = !params.encoded_credentials.is_empty();
     let mut raw_params = sys::aeron_archive_replication_params_t {
         stop_position: or_null(OPERATION, "stop_position", params.stop_position)?,
-        dst_recording_id: or_null(OPERATION, "dst_recording_id", params.dst_recording_id)?,
+        dst_recording_id: or_null(
+            OPERATION,
+            "dst_recording_id",
+            params.dst_recording_id.map(RecordingId::get),
+        )?,
         live_destination: live_destination.as_ptr(),
         replication_channel: replication_channel.as_ptr(),
         src_response_channel: src_response_channel.as_ptr(),

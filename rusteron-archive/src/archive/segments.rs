@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 
 use rusteron_client::{AsChannel, Position};
+use rusteron_core::RecordingId;
 use rusteron_core::channel::ChannelUse;
 use rusteron_sys::archive as sys;
 
@@ -25,11 +26,11 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_truncate_recording`.
     #[doc(alias = "aeron_archive_truncate_recording")]
-    pub fn truncate_recording(&self, recording_id: i64, position: Position) -> Result<u64> {
+    pub fn truncate_recording(&self, recording_id: RecordingId, position: Position) -> Result<u64> {
         not_negative("truncate_recording", "position", position)?;
         // SAFETY: `count_segments` passes the live structure.
         self.count_segments("truncate_recording", recording_id, |count, raw| unsafe {
-            sys::aeron_archive_truncate_recording(count, raw, recording_id, position)
+            sys::aeron_archive_truncate_recording(count, raw, recording_id.get(), position)
         })
     }
 
@@ -42,10 +43,10 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_purge_recording`.
     #[doc(alias = "aeron_archive_purge_recording")]
-    pub fn purge_recording(&self, recording_id: i64) -> Result<u64> {
+    pub fn purge_recording(&self, recording_id: RecordingId) -> Result<u64> {
         // SAFETY: `count_segments` passes the live structure.
         self.count_segments("purge_recording", recording_id, |count, raw| unsafe {
-            sys::aeron_archive_purge_recording(count, raw, recording_id)
+            sys::aeron_archive_purge_recording(count, raw, recording_id.get())
         })
     }
 
@@ -62,11 +63,15 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_detach_segments`.
     #[doc(alias = "aeron_archive_detach_segments")]
-    pub fn detach_segments(&self, recording_id: i64, new_start_position: Position) -> Result<()> {
+    pub fn detach_segments(
+        &self,
+        recording_id: RecordingId,
+        new_start_position: Position,
+    ) -> Result<()> {
         not_negative("detach_segments", "new_start_position", new_start_position)?;
         // SAFETY: `request` passes the live structure.
-        self.request("detach_segments", Some(("recording_id", recording_id)), |raw| unsafe {
-            sys::aeron_archive_detach_segments(raw, recording_id, new_start_position)
+        self.request("detach_segments", Some(("recording_id", recording_id.get())), |raw| unsafe {
+            sys::aeron_archive_detach_segments(raw, recording_id.get(), new_start_position)
         })
     }
 
@@ -77,10 +82,10 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_delete_detached_segments`.
     #[doc(alias = "aeron_archive_delete_detached_segments")]
-    pub fn delete_detached_segments(&self, recording_id: i64) -> Result<u64> {
+    pub fn delete_detached_segments(&self, recording_id: RecordingId) -> Result<u64> {
         // SAFETY: `count_segments` passes the live structure.
         self.count_segments("delete_detached_segments", recording_id, |count, raw| unsafe {
-            sys::aeron_archive_delete_detached_segments(count, raw, recording_id)
+            sys::aeron_archive_delete_detached_segments(count, raw, recording_id.get())
         })
     }
 
@@ -92,11 +97,15 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_purge_segments`.
     #[doc(alias = "aeron_archive_purge_segments")]
-    pub fn purge_segments(&self, recording_id: i64, new_start_position: Position) -> Result<u64> {
+    pub fn purge_segments(
+        &self,
+        recording_id: RecordingId,
+        new_start_position: Position,
+    ) -> Result<u64> {
         not_negative("purge_segments", "new_start_position", new_start_position)?;
         // SAFETY: `count_segments` passes the live structure.
         self.count_segments("purge_segments", recording_id, |count, raw| unsafe {
-            sys::aeron_archive_purge_segments(count, raw, recording_id, new_start_position)
+            sys::aeron_archive_purge_segments(count, raw, recording_id.get(), new_start_position)
         })
     }
 
@@ -107,10 +116,10 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_attach_segments`.
     #[doc(alias = "aeron_archive_attach_segments")]
-    pub fn attach_segments(&self, recording_id: i64) -> Result<u64> {
+    pub fn attach_segments(&self, recording_id: RecordingId) -> Result<u64> {
         // SAFETY: `count_segments` passes the live structure.
         self.count_segments("attach_segments", recording_id, |count, raw| unsafe {
-            sys::aeron_archive_attach_segments(count, raw, recording_id)
+            sys::aeron_archive_attach_segments(count, raw, recording_id.get())
         })
     }
 
@@ -131,12 +140,21 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_migrate_segments`.
     #[doc(alias = "aeron_archive_migrate_segments")]
-    pub fn migrate_segments(&self, src_recording_id: i64, dst_recording_id: i64) -> Result<u64> {
-        not_negative("migrate_segments", "dst_recording_id", dst_recording_id)?;
-        let id = Some(("src_recording_id", src_recording_id));
+    pub fn migrate_segments(
+        &self,
+        src_recording_id: RecordingId,
+        dst_recording_id: RecordingId,
+    ) -> Result<u64> {
+        not_negative("migrate_segments", "dst_recording_id", dst_recording_id.get())?;
+        let id = Some(("src_recording_id", src_recording_id.get()));
         // SAFETY: `ask` passes the live structure.
         let count = self.ask("migrate_segments", id, |count, raw| unsafe {
-            sys::aeron_archive_migrate_segments(count, raw, src_recording_id, dst_recording_id)
+            sys::aeron_archive_migrate_segments(
+                count,
+                raw,
+                src_recording_id.get(),
+                dst_recording_id.get(),
+            )
         });
         count.map(number_of)
     }
@@ -149,11 +167,15 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_update_channel`.
     #[doc(alias = "aeron_archive_update_channel")]
-    pub fn update_channel(&self, recording_id: i64, new_channel: impl AsChannel) -> Result<()> {
+    pub fn update_channel(
+        &self,
+        recording_id: RecordingId,
+        new_channel: impl AsChannel,
+    ) -> Result<()> {
         let channel = new_channel.to_c_string(ChannelUse::Subscription)?;
         // SAFETY: `request` passes the live structure; the channel lives during the call.
-        self.request("update_channel", Some(("recording_id", recording_id)), |raw| unsafe {
-            sys::aeron_archive_update_channel(raw, recording_id, channel.as_ptr())
+        self.request("update_channel", Some(("recording_id", recording_id.get())), |raw| unsafe {
+            sys::aeron_archive_update_channel(raw, recording_id.get(), channel.as_ptr())
         })
     }
 
@@ -161,9 +183,9 @@ impl Archive {
     fn count_segments(
         &self,
         operation: &'static str,
-        recording_id: i64,
+        recording_id: RecordingId,
         call: impl FnOnce(&mut i64, *mut sys::aeron_archive_t) -> c_int,
     ) -> Result<u64> {
-        self.ask(operation, Some(("recording_id", recording_id)), call).map(number_of)
+        self.ask(operation, Some(("recording_id", recording_id.get())), call).map(number_of)
     }
 }

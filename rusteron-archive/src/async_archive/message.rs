@@ -6,6 +6,7 @@ use std::slice;
 use rusteron_core::cnc::{i32_at, i64_at};
 use rusteron_sys::archive as sys;
 
+use crate::ids::{ControlSessionId, CorrelationId};
 use crate::recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
 use crate::recording_event::{HEADER, SCHEMA, text_bytes, u16_at};
 
@@ -17,9 +18,9 @@ const RECORDING_SIGNAL: u16 = 24;
 /// A message to a session.
 #[derive(Debug)]
 pub(super) enum Message {
-    Response { correlation_id: i64, relevant_id: i64, code: Code, text: String },
-    Recording { correlation_id: i64, descriptor: RecordingDescriptor },
-    Subscription { correlation_id: i64, descriptor: RecordingSubscriptionDescriptor },
+    Response { correlation_id: CorrelationId, relevant_id: i64, code: Code, text: String },
+    Recording { correlation_id: CorrelationId, descriptor: RecordingDescriptor },
+    Subscription { correlation_id: CorrelationId, descriptor: RecordingSubscriptionDescriptor },
     Signal(sys::aeron_archive_recording_signal_t),
 }
 
@@ -35,15 +36,15 @@ pub(super) enum Code {
 impl Message {
     /// Decodes a message to this session. Returns `None` for a message to another session, one that
     /// no request expects, and a truncated one, which the shim has refused before.
-    pub(super) fn decode(message: &[u8], control_session_id: i64) -> Option<Self> {
+    pub(super) fn decode(message: &[u8], control_session_id: ControlSessionId) -> Option<Self> {
         let block_length = usize::from(u16_at(message, 0)?);
         if u16_at(message, 4)? != SCHEMA {
             return None;
         }
         let template = u16_at(message, 2)?;
         let (block, texts) = message.get(HEADER..)?.split_at_checked(block_length)?;
-        let (session, correlation_id) = (i64_at(block, 0)?, i64_at(block, 8)?);
-        if session != control_session_id {
+        let (session, correlation_id) = (i64_at(block, 0)?, CorrelationId::new(i64_at(block, 8)?));
+        if session != control_session_id.get() {
             return None;
         }
         Some(match template {
@@ -60,7 +61,7 @@ impl Message {
                 Self::Subscription { correlation_id, descriptor: subscription(block, texts)? }
             }
             RECORDING_SIGNAL => Self::Signal(sys::aeron_archive_recording_signal_t {
-                control_session_id,
+                control_session_id: control_session_id.get(),
                 recording_id: i64_at(block, 16)?,
                 subscription_id: i64_at(block, 24)?,
                 position: i64_at(block, 32)?,
@@ -153,6 +154,6 @@ mod tests {
         let header = [block.len() as u16, RECORDING_SIGNAL, SCHEMA, 0].map(u16::to_le_bytes);
         let message = [header.concat(), block].concat();
         let of_session = |id| Message::decode(&message, id).is_some();
-        assert_eq!([7, 8].map(of_session), [true, false]);
+        assert_eq!([7, 8].map(|id| of_session(ControlSessionId::new(id))), [true, false]);
     }
 }

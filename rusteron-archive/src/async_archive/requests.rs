@@ -16,6 +16,7 @@ use crate::archive::Archive;
 use crate::async_archive::message::{Code, Message, bytes};
 use crate::checks::Id;
 use crate::error::{ArchiveError, ArchiveErrorKind, Result};
+use crate::ids::CorrelationId;
 use crate::recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
 
 /// A request to an archive that has been sent; made by the methods of
@@ -29,7 +30,7 @@ use crate::recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDesc
 #[must_use = "the answer is dropped when this is dropped"]
 pub struct Request<T> {
     requests: Arc<Requests>,
-    correlation_id: i64,
+    correlation_id: CorrelationId,
     convert: fn(Answer) -> T,
     has_outcome: bool,
 }
@@ -37,14 +38,14 @@ pub struct Request<T> {
 impl<T> Request<T> {
     pub(super) fn new(
         requests: Arc<Requests>,
-        correlation_id: i64,
+        correlation_id: CorrelationId,
         convert: fn(Answer) -> T,
     ) -> Self {
         Self { requests, correlation_id, convert, has_outcome: false }
     }
 
     /// Returns the number of the request, which the archive's log and errors have as well.
-    pub fn correlation_id(&self) -> i64 {
+    pub fn correlation_id(&self) -> CorrelationId {
         self.correlation_id
     }
 
@@ -135,7 +136,7 @@ pub(super) struct Requests {
 
 #[derive(Default)]
 struct Waiting {
-    requests: HashMap<i64, Pending>,
+    requests: HashMap<CorrelationId, Pending>,
     /// An error of a poll that belongs to no request, for the next poll of the session.
     fault: Option<ArchiveError>,
 }
@@ -179,24 +180,25 @@ impl Requests {
         relevant_id: Option<Id>,
         expected: Expected,
         call: impl FnOnce(*mut sys::aeron_archive_proxy_t, i64) -> bool,
-    ) -> Result<i64> {
+    ) -> Result<CorrelationId> {
         self.archive.aeron().check_open()?;
         let sent = self.archive.undelivered_request(operation, relevant_id, |raw| {
             // SAFETY: `undelivered_request` passes the live structure, and its lock keeps other users away.
-            let (correlation_id, proxy) = unsafe {
+            let (number, proxy) = unsafe {
                 (sys::aeron_archive_next_correlation_id(raw), sys::rusteron_archive_proxy(raw, 1))
             };
-            if !call(proxy, correlation_id) {
+            if !call(proxy, number) {
                 const NO_SPACE: i32 = -1;
                 let error = last_error();
                 return if error.code() == NO_SPACE { Ok(None) } else { Err(error) };
             }
+            let correlation_id = CorrelationId::new(number);
             let relevant_id = relevant_id.map(|(_name, id)| id);
             let answer = Answer::default();
             let pending = Pending { operation, relevant_id, expected, answer, outcome: None };
             // Before the lock of the session is released, as the answer may be polled then.
             if let Some(mut waiting) = self.waiting() {
-                waiting.requests.insert(correlation_id, pending);
+                waiting.requests.insert(CorrelationId::new(correlation_id.get()), pending);
             }
             Ok(Some(correlation_id))
         });
@@ -246,7 +248,7 @@ impl Requests {
     }
 
     /// Takes the answer to a request, or its error. `None` while there is neither.
-    pub(super) fn take(&self, correlation_id: i64) -> Option<Result<Answer>> {
+    pub(super) fn take(&self, correlation_id: CorrelationId) -> Option<Result<Answer>> {
         let mut waiting = self.waiting()?;
         waiting.requests.get(&correlation_id)?.outcome.as_ref()?;
         let pending = waiting.requests.remove(&correlation_id)?;
@@ -254,7 +256,7 @@ impl Requests {
     }
 
     /// Discards a request. Its answer is dropped when it comes.
-    pub(super) fn forget(&self, correlation_id: i64) {
+    pub(super) fn forget(&self, correlation_id: CorrelationId) {
         if let Some(mut waiting) = self.waiting() {
             waiting.requests.remove(&correlation_id);
         }
@@ -297,7 +299,7 @@ impl Waiting {
     fn on_response(
         &mut self,
         archive: &Archive,
-        correlation_id: i64,
+        correlation_id: CorrelationId,
         relevant_id: i64,
         code: Code,
         text: &str,
@@ -360,7 +362,12 @@ impl Waiting {
 }
 
 /// Returns the error of an archive that refuses a request.
-fn refused(operation: &'static str, number: i64, text: &str, correlation_id: i64) -> ArchiveError {
+fn refused(
+    operation: &'static str,
+    number: i64,
+    text: &str,
+    correlation_id: CorrelationId,
+) -> ArchiveError {
     /// C moves the archive's numbers up.
     const FIRST: i32 = sys::AERON_ARCHIVE_ERROR_CODE_GENERIC as i32;
     let code = i32::try_from(number).ok().and_then(|number| number.checked_add(FIRST));

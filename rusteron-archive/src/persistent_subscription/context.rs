@@ -6,6 +6,7 @@ use std::ptr::{self, NonNull};
 
 use rusteron_client::raw_client::{RawClient, counter_into_raw};
 use rusteron_client::{Aeron, AsChannel, ChannelUri, Error, Position};
+use rusteron_core::RecordingId;
 use rusteron_core::channel::ChannelUse;
 use rusteron_core::ffi::{Fallible, Retained, last_error};
 use rusteron_sys::archive as sys;
@@ -37,7 +38,7 @@ pub enum StartPosition {
 /// [`PersistentSubscription`]: crate::PersistentSubscription
 #[must_use = "a context does nothing by itself"]
 pub struct PersistentSubscriptionContext {
-    pub(crate) recording_id: i64,
+    pub(crate) recording_id: RecordingId,
     live_channel: CString,
     live_stream_id: i32,
     replay_channel: CString,
@@ -62,13 +63,13 @@ impl PersistentSubscriptionContext {
     /// setters of the channels and streams.
     #[doc(alias = "aeron_archive_persistent_subscription_context_set_recording_id")]
     pub fn new(
-        recording_id: i64,
+        recording_id: RecordingId,
         live_channel: impl AsChannel,
         live_stream_id: i32,
         replay_channel: impl AsChannel,
         replay_stream_id: i32,
     ) -> Result<Self> {
-        not_negative(OPERATION, "recording_id", recording_id)?;
+        not_negative(OPERATION, "recording_id", recording_id.get())?;
         Ok(Self {
             recording_id,
             live_channel: checked(&live_channel)?,
@@ -185,7 +186,7 @@ impl RawContext {
             aeron_archive_persistent_subscription_context_set_archive_context(raw, archive)
                 .into_result()?;
             let id = context.recording_id;
-            aeron_archive_persistent_subscription_context_set_recording_id(raw, id)
+            aeron_archive_persistent_subscription_context_set_recording_id(raw, id.get())
                 .into_result()?;
             let live = context.live_channel.as_ptr();
             aeron_archive_persistent_subscription_context_set_live_channel(raw, live)

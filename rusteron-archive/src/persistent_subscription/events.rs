@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
 
 use rusteron_client::Error;
+use rusteron_core::RecordingId;
 use rusteron_core::ffi::{Retained, lossy};
 use rusteron_sys::archive as sys;
 
@@ -79,7 +80,7 @@ pub(super) const NO_PROGRESS: &str = "No progress beyond position=";
 /// archive, with its number moved up by 200. One is an error of C's client with its text: its
 /// number has lost its sign, or is 11 in place of any other number. One is a text of C's own, with
 /// a system error.
-pub(super) fn error(recording_id: i64, code: c_int, text: &str) -> ArchiveError {
+pub(super) fn error(recording_id: RecordingId, code: c_int, text: &str) -> ArchiveError {
     /// The numbers of the media driver, which are negative in C's texts.
     const DRIVER: std::ops::RangeInclusive<c_int> = 1..=14;
     /// The archive's number for no particular error, which C uses for one of its own texts.
@@ -101,7 +102,7 @@ pub(super) fn error(recording_id: i64, code: c_int, text: &str) -> ArchiveError 
         };
         ArchiveError::from_c(&Error::from_code(code, text), OPERATION)
     };
-    error.about(Some(recording_id))
+    error.about(Some(recording_id.get()))
 }
 
 /// Returns the number in parentheses at the start of an error text of C.
@@ -172,7 +173,7 @@ mod tests {
             (i32::MIN, "", Kind::Client(Client::Other), 0),
         ];
         for (code, text, kind, archive_code) in cases {
-            let error = error(7, code, text);
+            let error = error(RecordingId::new(7), code, text);
             assert_eq!((error.kind(), error.code()), (kind, archive_code), "{code} {text}");
             assert_eq!(error.relevant_id(), Some(7));
             assert_eq!(error.operation(), OPERATION);

@@ -1,5 +1,6 @@
 //! Requests that do not block.
 
+use rusteron_archive::RecordingId;
 use std::sync::mpsc;
 use std::task::{Context as TaskContext, Poll, Waker};
 #[cfg(unix)]
@@ -61,7 +62,7 @@ fn answers_in_any_order_of_polls() {
         .map(|number| match number % 3 {
             0 => archive.start_position(recording_id).map(|request| (0, request)),
             1 => archive.max_recorded_position(recording_id).map(|request| (position, request)),
-            _ => archive.max_recorded_position(4711).map(|request| (-1, request)),
+            _ => archive.max_recorded_position(4711.into()).map(|request| (-1, request)),
         })
         .collect::<Result<_>>()
         .expect("space for all of them");
@@ -131,13 +132,13 @@ fn each_request_is_answered() {
     answer(archive.stop_all_replays(Some(id)));
 
     let session_id = answer(archive.recording(id)).expect("there").session_id;
-    assert_eq!(answer(archive.recording(id + 1)), None);
-    let find = |id| archive.find_last_matching_recording(0, "ipc", STREAM, id);
+    assert_eq!(answer(archive.recording(id.saturating_next())), None);
+    let find = |id| archive.find_last_matching_recording(0.into(), "ipc", STREAM, id);
     assert_eq!(answer(find(session_id)), Some(id));
     assert_eq!(answer(find(session_id.wrapping_add(1))), None);
     answer(archive.update_channel(id, "aeron:ipc?alias=other"));
-    assert_eq!(answer(archive.recordings_for_uri(0, 9, "other", STREAM)).len(), 1);
-    assert_eq!(answer(archive.recordings_for_uri(0, 9, "nothing", STREAM)), []);
+    assert_eq!(answer(archive.recordings_for_uri(0.into(), 9, "other", STREAM)).len(), 1);
+    assert_eq!(answer(archive.recordings_for_uri(0.into(), 9, "nothing", STREAM)), []);
     assert_eq!(answer(archive.delete_detached_segments(id)), 0);
     assert_eq!(answer(archive.attach_segments(id)), 0);
     let mut purge = archive.purge_segments(id, 0).expect("a request");
@@ -153,11 +154,11 @@ fn each_request_is_answered() {
     assert_ne!(extension, subscription_id);
     answer(archive.stop_recording(channel, STREAM));
     answer(archive.purge_recording(id));
-    assert_eq!(answer(archive.recordings(0, 100)), []);
+    assert_eq!(answer(archive.recordings(0.into(), 100)), []);
 
     let control = server.control_channel();
     let params = ReplicationParams::new().channel_tag_id(7);
-    let mut replicate = archive.replicate(4711, control, 10, &params).expect("a request");
+    let mut replicate = archive.replicate(4711.into(), control, 10, &params).expect("a request");
     // The archive asks the source first, and answers with an error or an id.
     if let Ok(replication_id) = outcome(&mut replicate) {
         let mut stop = archive.stop_replication(replication_id).expect("a request");
@@ -179,8 +180,10 @@ fn listing_of_many_and_a_second_listing() {
         })
         .collect();
     let archive = AsyncArchive::new(server.connect());
-    let (mut all, mut one) =
-        (archive.recordings(0, 1000).expect("sent"), archive.recording(0).expect("sent"));
+    let (mut all, mut one) = (
+        archive.recordings(0.into(), 1000).expect("sent"),
+        archive.recording(0.into()).expect("sent"),
+    );
     // The archive may have ended the first listing before the second arrives.
     match outcome(&mut one) {
         Ok(found) => assert_eq!(found.expect("it exists").recording_id, 0),
@@ -191,12 +194,12 @@ fn listing_of_many_and_a_second_listing() {
     };
     let all = ids(outcome(&mut all).expect("all of them"));
     assert_eq!(all, (0..i64::from(COUNT)).collect::<Vec<_>>());
-    assert_eq!(ids(answer(archive.recordings(5, 10))), (5..15).collect::<Vec<_>>());
+    assert_eq!(ids(answer(archive.recordings(5.into(), 10))), (5..15).collect::<Vec<_>>());
     for count in [0, -1] {
-        let error = archive.recordings(0, count).map(drop).expect_err("no listing");
+        let error = archive.recordings(0.into(), count).map(drop).expect_err("no listing");
         assert_eq!(error.kind(), ArchiveErrorKind::InvalidArgument, "{error:?}");
     }
-    let error = archive.recordings(-1, 10).map(drop).expect_err("no id");
+    let error = archive.recordings((-1).into(), 10).map(drop).expect_err("no id");
     assert_eq!(error.kind(), ArchiveErrorKind::InvalidArgument, "{error:?}");
     drop(recorded);
 }
@@ -205,9 +208,9 @@ fn listing_of_many_and_a_second_listing() {
 fn dropped_request_and_future() {
     let server = ArchiveProcess::launch();
     let archive = AsyncArchive::new(server.connect());
-    let dropped = archive.recordings(0, 10).expect("sent");
+    let dropped = archive.recordings(0.into(), 10).expect("sent");
     drop(dropped);
-    let mut request = archive.max_recorded_position(3).expect("sent");
+    let mut request = archive.max_recorded_position(3.into()).expect("sent");
     // A request keeps its session.
     drop(archive);
     let mut task = TaskContext::from_waker(Waker::noop());
@@ -233,7 +236,7 @@ fn back_pressure_is_retryable() {
     };
     signal("-STOP");
     let mut requests = Vec::new();
-    let error = await_some("back pressure", || match archive.max_recorded_position(0) {
+    let error = await_some("back pressure", || match archive.max_recorded_position(0.into()) {
         Ok(request) => {
             requests.push(request);
             None
@@ -248,7 +251,7 @@ fn back_pressure_is_retryable() {
         let error = outcome(&mut request).expect_err("there is no recording");
         assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
     }
-    answer(archive.recordings(0, 10));
+    answer(archive.recordings(0.into(), 10));
 }
 
 #[test]
@@ -256,10 +259,11 @@ fn killed_archive_fails_requests() {
     let (_driver, mut server) = launch_alone();
     let aeron = server.aeron();
     let archive = AsyncArchive::new(Archive::connect(&aeron, server.context()).expect("a session"));
-    answer(archive.recordings(0, 10));
+    answer(archive.recordings(0.into(), 10));
     server.kill();
-    let mut waiting: Vec<_> =
-        (0..3).map(|id| archive.start_position(id).expect("still connected")).collect();
+    let mut waiting: Vec<_> = (0..3)
+        .map(|id| archive.start_position(RecordingId::new(id)).expect("still connected"))
+        .collect();
     for request in &mut waiting {
         let error = outcome(request).expect_err("nobody answers");
         assert_eq!(error.kind(), ArchiveErrorKind::NotConnected, "{error:?}");
@@ -267,7 +271,7 @@ fn killed_archive_fails_requests() {
     }
     let error = archive.poll().expect_err("it is lost");
     assert_eq!(error.kind(), ArchiveErrorKind::NotConnected, "{error:?}");
-    let error = archive.start_position(0).map(drop).expect_err("it is lost");
+    let error = archive.start_position(0.into()).map(drop).expect_err("it is lost");
     assert_eq!(error.kind(), ArchiveErrorKind::NotConnected, "{error:?}");
     assert!(!error.is_retryable() && !aeron.is_closed());
 }
@@ -280,7 +284,7 @@ fn closed_driver_fails_requests() {
     let archive = AsyncArchive::new(archive);
     drop(driver);
     await_that("the end of the client", || aeron.is_closed());
-    let error = archive.start_position(0).map(drop).expect_err("closed");
+    let error = archive.start_position(0.into()).map(drop).expect_err("closed");
     assert_eq!(error.kind(), ArchiveErrorKind::Client(ErrorKind::ClientClosed), "{error:?}");
     let error = archive.poll().expect_err("closed");
     assert_eq!(error.kind(), ArchiveErrorKind::Client(ErrorKind::ClientClosed), "{error:?}");
@@ -300,7 +304,7 @@ fn malformed_message_fails_poll_of_session() {
         messages
     });
     let archive = ipc_session(&clients);
-    assert_eq!(answer(archive.stop_position(0)), Some(42), "the right one comes after it");
+    assert_eq!(answer(archive.stop_position(0.into())), Some(42), "the right one comes after it");
     let error = archive.poll().expect_err("the malformed one");
     assert_eq!(error.kind(), ArchiveErrorKind::MalformedMessage, "{error:?}");
     archive.poll().expect("reported once");
@@ -326,7 +330,7 @@ fn forked_child_waits_for_no_lock() {
         });
         for _child in 0..CHILDREN {
             // The parent's remains.
-            let mut request = Some(archive.stop_position(0).expect("a request"));
+            let mut request = Some(archive.stop_position(0.into()).expect("a request"));
             let child = ForkedChild::run(|| {
                 let mut request = request.take().expect("a request");
                 let closed = ArchiveErrorKind::Client(ErrorKind::ClientClosed);

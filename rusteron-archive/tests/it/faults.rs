@@ -1,5 +1,6 @@
 //! Archives that end, alone or with their media driver.
 
+use rusteron_archive::RecordingId;
 use std::time::Duration;
 
 use rusteron_archive::{
@@ -103,7 +104,7 @@ fn merge_fails() {
 fn subscribe(
     server: &ArchiveProcess,
     archive: &Archive,
-    recording_id: i64,
+    recording_id: RecordingId,
     received: &mut Vec<u64>,
     count: usize,
 ) -> PersistentSubscription {
@@ -209,7 +210,7 @@ fn merge_closes_without_driver() {
     let any = "aeron:udp?endpoint=localhost:0";
     let live = format!("aeron:udp?endpoint=localhost:{}", rusteron_test_support::free_port());
     let merge = ReplayMerge::builder("aeron:udp?linger=0", any, &live)
-        .start(archive, subscription, 0)
+        .start(archive, subscription, 0.into())
         .expect("a merge");
     server.kill();
     // The parts come back before and after the client has noticed, whichever it is by now.
@@ -231,7 +232,7 @@ fn empty_recording() {
         .replay(recording_id, "aeron:ipc", REPLAY_STREAM, recorded())
         .expect_err("there is nothing");
     assert_eq!(error.kind(), ArchiveErrorKind::EmptyRecording, "{error:?}");
-    assert_eq!((error.code(), error.relevant_id()), (215, Some(recording_id)));
+    assert_eq!((error.code(), error.relevant_id()), (215, Some(recording_id.get())));
     // One that is being recorded is not over: its replay waits.
     let (mut publication, recording_id) =
         archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");

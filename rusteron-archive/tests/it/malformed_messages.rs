@@ -162,12 +162,12 @@ fn assert_refused<T: std::fmt::Debug>(
 /// Asks for something that the archive answers by messages of a kind.
 fn ask(archive: &Archive, request: u16) -> Result<(), ArchiveError> {
     match request {
-        LIST_RECORDING => archive.recording(7).map(drop),
+        LIST_RECORDING => archive.recording(7.into()).map(drop),
         LIST_SUBSCRIPTIONS => {
             let subscriptions = archive.recording_subscriptions("", None)?;
             subscriptions.collect::<Result<Vec<_>, _>>().map(drop)
         }
-        _ => archive.stop_position(7).map(drop),
+        _ => archive.stop_position(7.into()).map(drop),
     }
 }
 
@@ -215,7 +215,7 @@ fn connect_response() {
             assert_refused(fixture.connect(), &fault, "ControlResponse");
         }
     }
-    fixture.connect().expect("a session").stop_position(7).expect("an answer");
+    fixture.connect().expect("a session").stop_position(7.into()).expect("an answer");
 }
 
 /// Passes on the challenge that it gets.
@@ -276,7 +276,7 @@ fn persistent_subscription_continues() {
             });
             let (sender, events) = mpsc::channel();
             let mut context = PersistentSubscriptionContext::new(
-                7,
+                7.into(),
                 "aeron:ipc",
                 1001,
                 "aeron:udp?endpoint=localhost:0",
@@ -328,13 +328,13 @@ fn replay_merge_fails() {
             format!("aeron:udp?endpoint=localhost:{}", free_port()),
         )
         .progress_timeout(DEADLINE)
-        .start(archive, subscription, 7)
+        .start(archive, subscription, 7.into())
         .expect("a merge");
         let error = await_some("a failure", || merge.poll(|_, _| {}, 10).err());
         assert_refused(Err::<(), _>(error), &fault, "ControlResponse");
         assert!(merge.has_failed());
         (archive, _) = merge.into_parts().expect("the parts");
-        archive.stop_position(7).expect("an answer");
+        archive.stop_position(7.into()).expect("an answer");
     }
 }
 
@@ -344,10 +344,10 @@ fn unknown_code_or_schema() {
     let archive = fixture.connect().expect("a session");
     let refused = |bytes: fn(i64) -> Vec<u8>, kind, text: &str| {
         fixture.next.set_before_answer(STOP_POSITION, bytes);
-        let error = archive.stop_position(7).expect_err("a malformed message");
+        let error = archive.stop_position(7.into()).expect_err("a malformed message");
         assert_eq!(error.kind(), kind, "{error}");
         assert!(error.message().contains(text), "{error}");
-        assert_eq!(archive.stop_position(7).expect("an answer"), Some(42));
+        assert_eq!(archive.stop_position(7.into()).expect("an answer"), Some(42));
     };
     let malformed = ArchiveErrorKind::MalformedMessage;
     refused(|id| Message::control_response(id, 42, 99, "").encode(), malformed, "code 99");
@@ -372,7 +372,7 @@ fn unknown_kind_is_skipped() {
         message.encode()
     };
     fixture.next.set_before_answer(STOP_POSITION, unknown);
-    assert_eq!(archive.stop_position(7).expect("an answer"), Some(42));
+    assert_eq!(archive.stop_position(7.into()).expect("an answer"), Some(42));
 }
 
 #[test]
@@ -410,19 +410,19 @@ fn other_schema_version() {
         let text = "no such thing";
         vec![signal, later(Message::control_response(request.correlation_id, 5, ERROR, text))]
     });
-    let error = archive.stop_position(7).expect_err("an error");
+    let error = archive.stop_position(7.into()).expect_err("an error");
     assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error}");
     assert_eq!(error.message(), "no such thing");
     let signal = signals.try_recv().expect("a signal");
     assert_eq!(
         (signal.kind, signal.recording_id, signal.position),
-        (RecordingSignalKind::Stop, 7, Some(96))
+        (RecordingSignalKind::Stop, 7.into(), Some(96))
     );
 
     fixture.next.set(LIST_RECORDING, move |request| {
         vec![later(Message::recording_descriptor(request.correlation_id, 7))]
     });
-    let recording = archive.recording(7).expect("an answer").expect("a recording");
+    let recording = archive.recording(7.into()).expect("an answer").expect("a recording");
     assert_eq!(recording.stream_id, 1001);
     assert_eq!(recording.stripped_channel, "aeron:ipc");
     assert_eq!(recording.original_channel, "aeron:ipc?alias=fake");
@@ -451,7 +451,7 @@ fn text_of_any_length() {
         fixture.next.set(STOP_POSITION, move |request| {
             vec![Message::control_response(request.correlation_id, 5, ERROR, &text).encode()]
         });
-        let error = archive.stop_position(7).expect_err("an error");
+        let error = archive.stop_position(7.into()).expect_err("an error");
         assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{length}: {error}");
         // C shortens texts to 8 KiB.
         let words = error.message().trim_end_matches("...");

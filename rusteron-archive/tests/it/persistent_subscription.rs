@@ -1,5 +1,6 @@
 //! Subscriptions that begin in a recording, join the live stream, and fall back.
 
+use rusteron_archive::RecordingId;
 use std::fs;
 use std::sync::mpsc;
 
@@ -16,7 +17,7 @@ use rusteron_test_support::archive::{
 };
 use rusteron_test_support::{DEADLINE, Random, await_some, await_that, offer};
 
-fn context(recording_id: i64) -> PersistentSubscriptionContext {
+fn context(recording_id: RecordingId) -> PersistentSubscriptionContext {
     PersistentSubscriptionContext::new(
         recording_id,
         "aeron:ipc",
@@ -27,7 +28,7 @@ fn context(recording_id: i64) -> PersistentSubscriptionContext {
     .expect("valid settings")
 }
 
-fn context_from(recording_id: i64, start: StartPosition) -> PersistentSubscriptionContext {
+fn context_from(recording_id: RecordingId, start: StartPosition) -> PersistentSubscriptionContext {
     let mut context = context(recording_id);
     context.set_start_position(start).expect("a position");
     context
@@ -155,7 +156,7 @@ fn start_position() {
         subscription.poll(|text, _| panic!("{}", numbered(text)), 10).err()
     });
     assert_eq!(error.kind(), ArchiveErrorKind::InvalidPosition, "{error:?}");
-    assert_eq!(error.relevant_id(), Some(recording_id), "{error:?}");
+    assert_eq!(error.relevant_id(), Some(recording_id.get()), "{error:?}");
 }
 
 #[test]
@@ -340,7 +341,7 @@ fn event_text(event: &PersistentSubscriptionEvent) -> String {
 fn unknown_recording_is_failure() {
     let server = ArchiveProcess::launch();
     let archive = server.connect();
-    let mut subscription = subscribe(&server, &archive, context(4711));
+    let mut subscription = subscribe(&server, &archive, context(4711.into()));
     let error = await_some("the failure", || subscription.poll(|_, _| (), 10).err());
     assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
     assert!(subscription.failure().is_some());
@@ -445,11 +446,13 @@ fn invalid_settings_are_rejected() {
     let new = |recording_id, channel| {
         PersistentSubscriptionContext::new(recording_id, channel, 1, "aeron:ipc", 2)
     };
-    let error = new(-5, "aeron:ipc").expect_err("refused");
+    let error = new((-5).into(), "aeron:ipc").expect_err("refused");
     assert_eq!(error.kind(), ArchiveErrorKind::InvalidArgument);
     assert_eq!(error.message(), "recording_id: -5 is negative");
-    assert!(new(0, "nonsense").expect_err("refused").to_string().contains("invalid channel"));
-    let mut context = new(0, "aeron:ipc").expect("valid settings");
+    assert!(
+        new(0.into(), "nonsense").expect_err("refused").to_string().contains("invalid channel")
+    );
+    let mut context = new(0.into(), "aeron:ipc").expect("valid settings");
     let error = context.set_start_position(StartPosition::At(-7)).expect_err("refused");
     assert_eq!(error.message(), "start_position: -7 is negative");
 }

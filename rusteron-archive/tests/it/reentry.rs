@@ -83,7 +83,7 @@ fn drop_in_callback_of_other_client() {
         |aeron, context| {
             let (ipc, replay) = ("aeron:ipc", "aeron:ipc");
             let settings =
-                PersistentSubscriptionContext::new(0, ipc, STREAM, replay, REPLAY_STREAM);
+                PersistentSubscriptionContext::new(0.into(), ipc, STREAM, replay, REPLAY_STREAM);
             let settings = settings.expect("valid settings");
             let subscription = PersistentSubscription::new(aeron, context, settings);
             let mut subscription = subscription.expect("a subscription");
@@ -114,7 +114,7 @@ const MANUAL: &str = "aeron:udp?control-mode=manual";
 fn merge(session: Archive, subscription: Subscription) -> Result<ReplayMerge, ReplayMergeError> {
     let (replay, any) = ("aeron:udp?linger=0", "aeron:udp?endpoint=localhost:0");
     let live = format!("aeron:udp?endpoint=localhost:{}", free_port());
-    ReplayMerge::builder(replay, any, live.as_str()).start(session, subscription, 0)
+    ReplayMerge::builder(replay, any, live.as_str()).start(session, subscription, 0.into())
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Replays that go over to the live stream.
 
+use rusteron_archive::RecordingId;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use rusteron_test_support::archive::{ArchiveProcess, STREAM, numbered, offer_num
 use rusteron_test_support::{DEADLINE, await_that, free_port};
 
 /// A publication that is recorded, and where subscribers of it get in.
-fn published(archive: &Archive) -> (ExclusivePublication, i64, String) {
+fn published(archive: &Archive) -> (ExclusivePublication, RecordingId, String) {
     let (control, endpoint) = (free_port(), free_port());
     let channel = format!(
         "aeron:udp?control=localhost:{control}|control-mode=dynamic|fc=min|term-length=64k"
@@ -37,7 +38,7 @@ fn begin(
     session: Archive,
     archive: &Archive,
     publication: &ExclusivePublication,
-    recording_id: i64,
+    recording_id: RecordingId,
     live: &str,
 ) -> ReplayMerge {
     ReplayMerge::builder(
@@ -120,7 +121,7 @@ fn invalid_arguments_are_rejected() {
     let merge = |channel: &str, replay: &str, destination: &str, live: &str| {
         let subscription = archive.aeron().add_subscription(channel, STREAM).expect("valid");
         ReplayMerge::builder(replay, destination, live)
-            .start(server.connect(), subscription, 0)
+            .start(server.connect(), subscription, 0.into())
             .map(drop)
             .expect_err("refused")
             .error()
@@ -142,12 +143,13 @@ fn invalid_arguments_are_rejected() {
     let refused = ReplayMerge::builder(plain, any, udp).start_position(-1).start(
         server.connect(),
         subscription,
-        0,
+        0.into(),
     );
     let (error, session, subscription) = refused.map(drop).expect_err("refused").into_parts();
     assert!(error.to_string().contains("start_position: -1"), "{error}");
-    let merge =
-        ReplayMerge::builder(plain, any, udp).start(session, subscription, 0).expect("a merge");
+    let merge = ReplayMerge::builder(plain, any, udp)
+        .start(session, subscription, 0.into())
+        .expect("a merge");
     assert!(merge.into_parts().expect("the parts").0.is_connected());
 }
 
@@ -202,7 +204,7 @@ fn unknown_recording() {
         "aeron:udp?endpoint=localhost:0",
         "aeron:udp?endpoint=localhost:1",
     )
-    .start(server.connect(), manual(&archive), 4711)
+    .start(server.connect(), manual(&archive), 4711.into())
     .expect("a merge");
     let error =
         rusteron_test_support::await_some("the failure", || merge.poll(|_, _| (), 10).err());
@@ -267,7 +269,7 @@ fn missing_live_stream_is_timeout() {
     });
     assert_eq!(
         (error.kind(), error.relevant_id()),
-        (ArchiveErrorKind::Timeout, Some(recording_id))
+        (ArchiveErrorKind::Timeout, Some(recording_id.get()))
     );
     assert!(error.message().contains(&format!("at {live}, stream {STREAM}")), "{error}");
     assert_eq!(received, 500);
@@ -288,7 +290,7 @@ fn without_destination(session: Archive, archive: &Archive) -> ReplayMerge {
     )
     // A name server that loses a query makes the driver wait for 5 s, which is the default.
     .progress_timeout(DEADLINE)
-    .start(session, manual(archive), 0)
+    .start(session, manual(archive), 0.into())
     .expect("a merge")
 }
 

@@ -1,5 +1,6 @@
 //! How a session with a cluster begins: at once, or by a pending connection.
 
+use crate::ids::CorrelationId;
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -301,7 +302,7 @@ impl ConnectIo for Network {
         egress.controlled_poll(on_message, FRAGMENT_LIMIT).map(drop)
     }
 
-    fn next_correlation_id(&mut self) -> i64 {
-        self.aeron.next_correlation_id()
+    fn next_correlation_id(&mut self) -> CorrelationId {
+        CorrelationId::new(self.aeron.next_correlation_id())
     }
 }

@@ -1,5 +1,6 @@
 //! A session with a cluster.
 
+use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
 use std::fmt;
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -277,7 +278,10 @@ impl ClusterClient {
     ///
     /// # Errors
     /// Nothing has been sent; see [offers](Ingress#offers).
-    pub fn request_snapshot(&mut self, correlation_id: i64) -> Result<Position, OfferError> {
+    pub fn request_snapshot(
+        &mut self,
+        correlation_id: CorrelationId,
+    ) -> Result<Position, OfferError> {
         let offered = self.ingress.request_snapshot(correlation_id);
         self.after_offer(offered)
     }
@@ -300,12 +304,12 @@ impl ClusterClient {
     }
 
     /// Returns the id of the session, unique in the cluster.
-    pub fn cluster_session_id(&self) -> i64 {
+    pub fn cluster_session_id(&self) -> ClusterSessionId {
         self.ingress.cluster_session_id()
     }
 
     /// Returns the term of the current leader.
-    pub fn leadership_term_id(&self) -> i64 {
+    pub fn leadership_term_id(&self) -> LeadershipTermId {
         self.ingress.leadership_term_id()
     }
 

@@ -1,5 +1,6 @@
 //! The receiving half of a session.
 
+use crate::ids::{ClusterSessionId, LeadershipTermId};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -30,10 +31,10 @@ pub struct ClusterEgress {
 #[derive(Debug)]
 struct Events {
     shared: Arc<SharedSession>,
-    cluster_session_id: i64,
+    cluster_session_id: ClusterSessionId,
     /// Events of new leaders so far.
     leaders: u64,
-    leadership_term_id: i64,
+    leadership_term_id: LeadershipTermId,
     leader_member_id: i32,
     /// The image on which the leader sends.
     image_correlation_id: i64,
@@ -180,12 +181,12 @@ impl ClusterEgress {
     }
 
     /// Returns the id of the session, unique in the cluster.
-    pub fn cluster_session_id(&self) -> i64 {
+    pub fn cluster_session_id(&self) -> ClusterSessionId {
         self.events.cluster_session_id
     }
 
     /// Returns the term of the leader that announced itself last.
-    pub fn leadership_term_id(&self) -> i64 {
+    pub fn leadership_term_id(&self) -> LeadershipTermId {
         self.events.leadership_term_id
     }
 

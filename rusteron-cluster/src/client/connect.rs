@@ -16,6 +16,7 @@
 //!   tries all at once, and can ask the same follower again.
 //! - The poll ends with the answer, so later messages stay in the stream for the session.
 
+use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -89,7 +90,7 @@ pub(crate) trait ConnectIo {
     ) -> Result<(), PollError>;
 
     /// Returns a number that is unique among all clients of the media driver.
-    fn next_correlation_id(&mut self) -> i64;
+    fn next_correlation_id(&mut self) -> CorrelationId;
 }
 
 /// An attempt to connect.
@@ -111,7 +112,7 @@ pub(crate) struct Connect {
     is_challenged: bool,
     /// The time at which the chosen member's disconnection was noticed.
     lost_since: Option<Instant>,
-    correlation_id: i64,
+    correlation_id: CorrelationId,
     request: Vec<u8>,
 }
 
@@ -127,8 +128,8 @@ struct Member {
 /// A session that the cluster has opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Connected {
-    pub(crate) cluster_session_id: i64,
-    pub(crate) leadership_term_id: i64,
+    pub(crate) cluster_session_id: ClusterSessionId,
+    pub(crate) leadership_term_id: LeadershipTermId,
     pub(crate) leader_member_id: i32,
     pub(crate) leader_heartbeat_timeout: Option<Duration>,
     /// The image on which the leader answered.
@@ -141,7 +142,7 @@ pub(crate) struct Connected {
 /// An answer to the current request.
 enum Response {
     Connected(Connected),
-    Challenge { cluster_session_id: i64, encoded_challenge: Vec<u8> },
+    Challenge { cluster_session_id: ClusterSessionId, encoded_challenge: Vec<u8> },
     Redirect { leader_member_id: i32, endpoints: String },
     Refused(ClusterError),
 }
@@ -176,7 +177,7 @@ impl Connect {
             chosen: ONLY_MEMBER,
             is_challenged: false,
             lost_since: None,
-            correlation_id: 0,
+            correlation_id: CorrelationId::new(0),
             request: Vec::new(),
         })
     }
@@ -295,7 +296,7 @@ impl Connect {
         let encoded_credentials =
             credentials.lock().unwrap_or_else(PoisonError::into_inner).encoded_credentials();
         let request = SessionConnectRequest {
-            correlation_id: self.correlation_id,
+            correlation_id: self.correlation_id.get(),
             response_stream_id: self.egress_stream_id,
             version: PROTOCOL_VERSION,
             response_channel: response_channel.as_bytes(),
@@ -364,13 +365,15 @@ impl Connect {
             return None;
         }
         match Message::decode(header, body)? {
-            Message::Challenge(challenge) if challenge.correlation_id == self.correlation_id => {
+            Message::Challenge(challenge)
+                if challenge.correlation_id == self.correlation_id.get() =>
+            {
                 Some(Response::Challenge {
-                    cluster_session_id: challenge.cluster_session_id,
+                    cluster_session_id: ClusterSessionId::new(challenge.cluster_session_id),
                     encoded_challenge: challenge.encoded_challenge.to_vec(),
                 })
             }
-            Message::SessionEvent(event) if event.correlation_id == self.correlation_id => {
+            Message::SessionEvent(event) if event.correlation_id == self.correlation_id.get() => {
                 let detail = String::from_utf8_lossy(event.detail);
                 let refused = |kind| Response::Refused(ClusterError::new(kind, &*detail));
                 Some(match EventCode::from(event.code) {
@@ -395,8 +398,8 @@ impl Connect {
     fn connected(&self, event: &SessionEvent<'_>, image_correlation_id: i64) -> Connected {
         let heartbeat_timeout = u64::try_from(event.leader_heartbeat_timeout_ns).ok();
         Connected {
-            cluster_session_id: event.cluster_session_id,
-            leadership_term_id: event.leadership_term_id,
+            cluster_session_id: ClusterSessionId::new(event.cluster_session_id),
+            leadership_term_id: LeadershipTermId::new(event.leadership_term_id),
             leader_member_id: event.leader_member_id,
             leader_heartbeat_timeout: heartbeat_timeout.map(Duration::from_nanos),
             image_correlation_id,
@@ -409,7 +412,7 @@ impl Connect {
         &mut self,
         io: &mut impl ConnectIo,
         credentials: &Mutex<dyn CredentialsSupplier>,
-        cluster_session_id: i64,
+        cluster_session_id: ClusterSessionId,
         encoded_challenge: &[u8],
     ) {
         self.is_challenged = true;
@@ -419,8 +422,8 @@ impl Connect {
             .unwrap_or_else(PoisonError::into_inner)
             .on_challenge(encoded_challenge);
         let response = ChallengeResponse {
-            correlation_id: self.correlation_id,
-            cluster_session_id,
+            correlation_id: self.correlation_id.get(),
+            cluster_session_id: cluster_session_id.get(),
             encoded_credentials: &encoded_credentials,
         };
         self.request = response.to_vec();

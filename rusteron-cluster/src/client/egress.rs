@@ -1,5 +1,6 @@
 //! Messages from a cluster.
 
+use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
 use std::borrow::Cow;
 
 use rusteron_client::{Action, Header};
@@ -28,9 +29,9 @@ pub enum Egress<'a> {
     /// send [`EventCode::Ok`] again.
     SessionEvent {
         /// The request that the event answers, if any.
-        correlation_id: i64,
+        correlation_id: CorrelationId,
         /// The leader's term.
-        leadership_term_id: i64,
+        leadership_term_id: LeadershipTermId,
         /// The leader's member id.
         leader_member_id: i32,
         /// The kind of event.
@@ -41,7 +42,7 @@ pub enum Egress<'a> {
     /// Another member has become the leader. The client is connecting to it.
     NewLeader {
         /// The new leader's term.
-        leadership_term_id: i64,
+        leadership_term_id: LeadershipTermId,
         /// The new leader's member id.
         leader_member_id: i32,
         /// The ingress endpoints of all members, as in
@@ -51,7 +52,7 @@ pub enum Egress<'a> {
     /// The answer to an administrative request.
     AdminResponse {
         /// The correlation id of the request.
-        correlation_id: i64,
+        correlation_id: CorrelationId,
         /// The requested action.
         request_type: AdminRequestType,
         /// The outcome.
@@ -83,7 +84,7 @@ impl<'a> Egress<'a> {
     /// the cluster's schema, and for truncated messages.
     #[inline]
     pub(crate) fn decode(
-        cluster_session_id: i64,
+        cluster_session_id: ClusterSessionId,
         message: &'a [u8],
         header: &'a Header<'a>,
     ) -> Option<Self> {
@@ -91,18 +92,15 @@ impl<'a> Egress<'a> {
         if sbe.schema_id == SCHEMA_ID && sbe.template_id == SessionMessageHeader::TEMPLATE_ID {
             let session = SessionMessageHeader::decode(sbe, body)?;
             let payload = body.get(usize::from(sbe.block_length)..)?;
-            return (session.cluster_session_id == cluster_session_id).then_some(Self::Message {
-                timestamp: session.timestamp,
-                payload,
-                header,
-            });
+            return (session.cluster_session_id == cluster_session_id.get())
+                .then_some(Self::Message { timestamp: session.timestamp, payload, header });
         }
         Self::decode_event(cluster_session_id, sbe, body, header)
     }
 
     #[cold]
     fn decode_event(
-        cluster_session_id: i64,
+        cluster_session_id: ClusterSessionId,
         sbe: MessageHeader,
         body: &'a [u8],
         header: &'a Header<'a>,
@@ -121,8 +119,8 @@ impl<'a> Egress<'a> {
         let (session_id, egress) = match codec::Message::decode(sbe, body)? {
             codec::Message::SessionEvent(event) => {
                 let egress = Self::SessionEvent {
-                    correlation_id: event.correlation_id,
-                    leadership_term_id: event.leadership_term_id,
+                    correlation_id: CorrelationId::new(event.correlation_id),
+                    leadership_term_id: LeadershipTermId::new(event.leadership_term_id),
                     leader_member_id: event.leader_member_id,
                     code: EventCode::from(event.code),
                     detail: String::from_utf8_lossy(event.detail),
@@ -131,7 +129,7 @@ impl<'a> Egress<'a> {
             }
             codec::Message::NewLeaderEvent(event) => {
                 let egress = Self::NewLeader {
-                    leadership_term_id: event.leadership_term_id,
+                    leadership_term_id: LeadershipTermId::new(event.leadership_term_id),
                     leader_member_id: event.leader_member_id,
                     ingress_endpoints: String::from_utf8_lossy(event.ingress_endpoints),
                 };
@@ -139,7 +137,7 @@ impl<'a> Egress<'a> {
             }
             codec::Message::AdminResponse(response) => {
                 let egress = Self::AdminResponse {
-                    correlation_id: response.correlation_id,
+                    correlation_id: CorrelationId::new(response.correlation_id),
                     request_type: AdminRequestType::from(response.request_type),
                     response_code: AdminResponseCode::from(response.response_code),
                     message: String::from_utf8_lossy(response.message),
@@ -149,7 +147,7 @@ impl<'a> Egress<'a> {
             }
             _ => return None,
         };
-        (session_id == cluster_session_id).then_some(egress)
+        (session_id == cluster_session_id.get()).then_some(egress)
     }
 }
 
@@ -266,12 +264,12 @@ impl From<i32> for AdminResponseCode {
 #[doc(alias = "ControlledEgressAdapter")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EgressAdapter {
-    cluster_session_id: i64,
+    cluster_session_id: ClusterSessionId,
 }
 
 impl EgressAdapter {
     /// Returns an adapter for the messages of a session.
-    pub fn new(cluster_session_id: i64) -> Self {
+    pub fn new(cluster_session_id: ClusterSessionId) -> Self {
         Self { cluster_session_id }
     }
 

@@ -1,5 +1,6 @@
 //! The sending half of a session.
 
+use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
 use std::io::IoSlice;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -177,8 +178,8 @@ impl Ingress {
     #[doc(alias = "sendKeepAlive")]
     pub fn send_keep_alive(&mut self) -> Result<Position, OfferError> {
         let keep_alive = SessionKeepAlive {
-            leadership_term_id: self.leadership_term_id(),
-            cluster_session_id: self.cluster_session_id(),
+            leadership_term_id: self.leadership_term_id().get(),
+            cluster_session_id: self.cluster_session_id().get(),
         };
         self.send(&keep_alive.to_bytes())
     }
@@ -193,11 +194,14 @@ impl Ingress {
     ///
     /// Corresponds to `AeronCluster.sendAdminRequestToTakeASnapshot`, which tries three times.
     #[doc(alias = "sendAdminRequestToTakeASnapshot")]
-    pub fn request_snapshot(&mut self, correlation_id: i64) -> Result<Position, OfferError> {
+    pub fn request_snapshot(
+        &mut self,
+        correlation_id: CorrelationId,
+    ) -> Result<Position, OfferError> {
         let request = AdminRequest {
-            leadership_term_id: self.leadership_term_id(),
-            cluster_session_id: self.cluster_session_id(),
-            correlation_id,
+            leadership_term_id: self.leadership_term_id().get(),
+            cluster_session_id: self.cluster_session_id().get(),
+            correlation_id: correlation_id.get(),
             request_type: AdminRequestType::SNAPSHOT,
             payload: &[],
         };
@@ -291,7 +295,7 @@ impl Ingress {
 
     /// Returns the id of the session.
     #[doc(alias = "clusterSessionId")]
-    pub fn cluster_session_id(&self) -> i64 {
+    pub fn cluster_session_id(&self) -> ClusterSessionId {
         self.header.cluster_session_id()
     }
 
@@ -300,7 +304,7 @@ impl Ingress {
     /// It changes in calls that send and in [`poll_state_changes`](Self::poll_state_changes) only. So
     /// after an accepted offer, it is the term of the message.
     #[doc(alias = "leadershipTermId")]
-    pub fn leadership_term_id(&self) -> i64 {
+    pub fn leadership_term_id(&self) -> LeadershipTermId {
         self.header.leadership_term_id()
     }
 
@@ -475,8 +479,8 @@ impl Ingress {
     fn send_close_request(&mut self) {
         const ATTEMPTS: usize = 3;
         let request = SessionCloseRequest {
-            leadership_term_id: self.leadership_term_id(),
-            cluster_session_id: self.cluster_session_id(),
+            leadership_term_id: self.leadership_term_id().get(),
+            cluster_session_id: self.cluster_session_id().get(),
         };
         let Some(publication) = &mut self.publication else { return };
         for _ in 0..ATTEMPTS {

@@ -1,6 +1,7 @@
 //! The header in front of an application's messages.
 
 use crate::codec::{self, MessageHeader};
+use crate::ids::{ClusterSessionId, LeadershipTermId};
 
 /// The header in front of every message from a client to a cluster.
 ///
@@ -39,26 +40,29 @@ impl SessionHeader {
     pub const LENGTH: usize = codec::SessionMessageHeader::LENGTH;
 
     /// Returns the header of a session's messages in a leader's term.
-    pub fn new(leadership_term_id: i64, cluster_session_id: i64) -> Self {
+    pub fn new(leadership_term_id: LeadershipTermId, cluster_session_id: ClusterSessionId) -> Self {
         let timestamp = 0;
-        let header =
-            codec::SessionMessageHeader { leadership_term_id, cluster_session_id, timestamp };
+        let header = codec::SessionMessageHeader {
+            leadership_term_id: leadership_term_id.get(),
+            cluster_session_id: cluster_session_id.get(),
+            timestamp,
+        };
         Self { bytes: header.to_bytes() }
     }
 
     /// Sets the leader's term.
-    pub fn set_leadership_term_id(&mut self, leadership_term_id: i64) {
-        self.bytes[TERM..SESSION].copy_from_slice(&leadership_term_id.to_le_bytes());
+    pub fn set_leadership_term_id(&mut self, leadership_term_id: LeadershipTermId) {
+        self.bytes[TERM..SESSION].copy_from_slice(&leadership_term_id.get().to_le_bytes());
     }
 
     /// Returns the leader's term.
-    pub fn leadership_term_id(&self) -> i64 {
-        self.i64_at::<TERM>()
+    pub fn leadership_term_id(&self) -> LeadershipTermId {
+        LeadershipTermId::new(self.i64_at::<TERM>())
     }
 
     /// Returns the id of the session.
-    pub fn cluster_session_id(&self) -> i64 {
-        self.i64_at::<SESSION>()
+    pub fn cluster_session_id(&self) -> ClusterSessionId {
+        ClusterSessionId::new(self.i64_at::<SESSION>())
     }
 
     /// Returns the encoded header.
@@ -81,16 +85,19 @@ mod tests {
 
     #[test]
     fn bytes_are_those_of_the_codec() {
-        let mut header = SessionHeader::new(3, -7);
+        let mut header = SessionHeader::new(3.into(), (-7).into());
         for term in [3, i64::MAX, -1] {
-            header.set_leadership_term_id(term);
+            header.set_leadership_term_id(LeadershipTermId::new(term));
             let message = codec::SessionMessageHeader {
                 leadership_term_id: term,
                 cluster_session_id: -7,
                 timestamp: 0,
             };
             assert_eq!(header.as_bytes()[..], message.to_vec());
-            assert_eq!((header.leadership_term_id(), header.cluster_session_id()), (term, -7));
+            assert_eq!(
+                (header.leadership_term_id(), header.cluster_session_id()),
+                (term.into(), (-7).into())
+            );
         }
     }
 }

@@ -13,6 +13,7 @@
 //! - Dropping a half closes the session. Only the ingress can tell the cluster, so after a dropped egress its
 //!   next call does.
 
+use crate::ids::LeadershipTermId;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -42,7 +43,7 @@ struct Inner {
 pub(crate) struct Leader {
     /// Number of the event that announced the leader. A leader can announce itself twice in a term.
     pub(crate) event: u64,
-    pub(crate) leadership_term_id: i64,
+    pub(crate) leadership_term_id: LeadershipTermId,
     pub(crate) member_id: i32,
     pub(crate) ingress_endpoints: String,
 }
@@ -228,7 +229,12 @@ mod tests {
     use super::*;
 
     fn leader(event: u64) -> Leader {
-        Leader { event, leadership_term_id: 2, member_id: 1, ingress_endpoints: String::new() }
+        Leader {
+            event,
+            leadership_term_id: LeadershipTermId::new(2),
+            member_id: 1,
+            ingress_endpoints: String::new(),
+        }
     }
 
     fn session() -> SharedSession {

@@ -2,6 +2,8 @@
 //!
 //! Corresponds to `io.aeron.cluster.RecordingLog`.
 
+use crate::ids::LeadershipTermId;
+use rusteron_core::RecordingId;
 use std::fmt;
 
 use rusteron_core::cnc;
@@ -28,9 +30,9 @@ pub struct RecordingLogEntry {
     /// False once the entry was invalidated.
     pub is_valid: bool,
     /// The recording of the log, or of the snapshot.
-    pub recording_id: i64,
+    pub recording_id: RecordingId,
     /// The term, or the term of the snapshot.
-    pub leadership_term_id: i64,
+    pub leadership_term_id: LeadershipTermId,
     /// The position at which the term begins.
     pub term_base_log_position: i64,
     /// The end of the term, -1 while it goes on; or the position of the snapshot.
@@ -130,8 +132,8 @@ pub fn parse_recording_log(bytes: &[u8]) -> Result<Vec<RecordingLogEntry>, Recor
             entries.push(RecordingLogEntry {
                 kind,
                 is_valid: code & INVALID_FLAG == 0,
-                recording_id: i64_at(0)?,
-                leadership_term_id: i64_at(8)?,
+                recording_id: i64_at(0)?.into(),
+                leadership_term_id: i64_at(8)?.into(),
                 term_base_log_position: i64_at(16)?,
                 log_position: i64_at(24)?,
                 timestamp: i64_at(32)?,
@@ -181,8 +183,8 @@ mod tests {
         let term = RecordingLogEntry {
             kind: RecordingLogEntryKind::Term,
             is_valid: true,
-            recording_id: 5,
-            leadership_term_id: 1,
+            recording_id: RecordingId::new(5),
+            leadership_term_id: LeadershipTermId::new(1),
             term_base_log_position: 64,
             log_position: -1,
             timestamp: 99,
@@ -192,8 +194,8 @@ mod tests {
         let snapshot = RecordingLogEntry {
             kind: RecordingLogEntryKind::Snapshot,
             is_valid: false,
-            recording_id: 7,
-            leadership_term_id: 0,
+            recording_id: RecordingId::new(7),
+            leadership_term_id: LeadershipTermId::new(0),
             log_position: 640,
             service_id: 0,
             ..term.clone()
@@ -201,8 +203,8 @@ mod tests {
         let standby = RecordingLogEntry {
             kind: RecordingLogEntryKind::StandbySnapshot,
             is_valid: true,
-            recording_id: 1,
-            leadership_term_id: 2,
+            recording_id: RecordingId::new(1),
+            leadership_term_id: LeadershipTermId::new(2),
             log_position: 128,
             archive_endpoint: Some(endpoint.to_owned()),
             ..snapshot.clone()

@@ -1,5 +1,6 @@
 //! The acknowledgements that a container owes the consensus module.
 
+use rusteron_core::RecordingId;
 use std::io::IoSlice;
 use std::time::{Duration, Instant};
 
@@ -30,7 +31,7 @@ pub(crate) enum Ack {
     Joined,
     /// A snapshot is in this recording.
     Snapshot {
-        recording_id: i64,
+        recording_id: RecordingId,
     },
     SnapshotFailed,
     Requested,
@@ -41,7 +42,7 @@ impl Ack {
     fn relevant_id(self) -> i64 {
         match self {
             Self::Recovered { client_id } => client_id,
-            Self::Snapshot { recording_id } => recording_id,
+            Self::Snapshot { recording_id } => recording_id.get(),
             Self::StartFailed
             | Self::Joined
             | Self::SnapshotFailed
@@ -146,7 +147,7 @@ mod tests {
         let acks = [
             (Ack::Recovered { client_id: 70 }, 0, 70),
             (Ack::Joined, 0, -1),
-            (Ack::Snapshot { recording_id: 12 }, 64, 12),
+            (Ack::Snapshot { recording_id: RecordingId::new(12) }, 64, 12),
             (Ack::SnapshotFailed, 128, -1),
             (Ack::Requested, 192, -1),
             (Ack::StartFailed, 192, -1),

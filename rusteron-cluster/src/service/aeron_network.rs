@@ -1,5 +1,6 @@
 //! The I/O of a container: Aeron and the node's archive.
 
+use rusteron_archive::RecordingId;
 use std::fmt::Display;
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -73,7 +74,10 @@ impl AeronNetwork {
     }
 
     /// Starts the replay of a snapshot.
-    pub(crate) fn replay_snapshot(&mut self, recording_id: i64) -> Result<Replay, SnapshotError> {
+    pub(crate) fn replay_snapshot(
+        &mut self,
+        recording_id: RecordingId,
+    ) -> Result<Replay, SnapshotError> {
         // The service has not started, so that it has no background work.
         let archive = self.connect_archive(|_| Ok(()))?;
         let end = match archive.stop_position(recording_id)? {
@@ -99,7 +103,7 @@ impl AeronNetwork {
         })
     }
 
-    fn record(&mut self, content: &mut dyn SnapshotContent) -> Result<i64, SnapshotError> {
+    fn record(&mut self, content: &mut dyn SnapshotContent) -> Result<RecordingId, SnapshotError> {
         let archive = self.connect_archive(|network| content.on_idle(network))?;
         let channel = self.context.snapshot_channel();
         let stream_id = self.context.snapshot_stream_id();
@@ -182,7 +186,10 @@ impl Network for AeronNetwork {
         self.monitor.record_error(error);
     }
 
-    fn record_snapshot(&mut self, content: &mut dyn SnapshotContent) -> Result<i64, SnapshotError> {
+    fn record_snapshot(
+        &mut self,
+        content: &mut dyn SnapshotContent,
+    ) -> Result<RecordingId, SnapshotError> {
         let begin = Instant::now();
         let recorded = self.record(content);
         self.monitor.record_snapshot(begin.elapsed());
@@ -269,7 +276,7 @@ pub(crate) struct Replay {
     /// The position up to which the replay was read. `None` until there is an image.
     position: Option<Position>,
     end: Position,
-    recording_id: i64,
+    recording_id: RecordingId,
     archive: Archive,
     ticker: Ticker,
 }

@@ -1,5 +1,6 @@
 //! Answering the client of a session.
 
+use crate::ids::{ClusterSessionId, LeadershipTermId};
 use std::io::IoSlice;
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
@@ -35,7 +36,7 @@ pub struct ClientSession<'a> {
     scratch: &'a mut Vec<u8>,
     end: &'a mut Option<TerminationCause>,
     role: Role,
-    leadership_term_id: i64,
+    leadership_term_id: LeadershipTermId,
     time: i64,
 }
 
@@ -53,7 +54,7 @@ impl<'a> ClientSession<'a> {
     pub(crate) fn find(
         state: &'a mut State,
         network: &'a mut dyn Network,
-        session_id: i64,
+        session_id: ClusterSessionId,
     ) -> Option<Self> {
         let State { sessions, scratch, end, role, leadership_term_id, time, .. } = state;
         Some(Self {
@@ -174,7 +175,7 @@ impl<'a> ClientSession<'a> {
         if self.info.is_closing() {
             return Ok(true);
         }
-        let request = codec::CloseSession { cluster_session_id: self.info.id() }.to_bytes();
+        let request = codec::CloseSession { cluster_session_id: self.info.id().get() }.to_bytes();
         for _ in 0..CLOSE_ATTEMPTS {
             if self.network.offer(&[IoSlice::new(&request)]).is_ok() {
                 self.info.set_closing(true);
@@ -194,8 +195,8 @@ impl<'a> ClientSession<'a> {
 
     fn header(&self) -> [u8; HEADER_LENGTH] {
         let header = codec::SessionMessageHeader {
-            leadership_term_id: self.leadership_term_id,
-            cluster_session_id: self.info.id(),
+            leadership_term_id: self.leadership_term_id.get(),
+            cluster_session_id: self.info.id().get(),
             timestamp: self.time,
         };
         header.to_bytes()
@@ -228,7 +229,7 @@ pub enum SessionClaim<'a> {
 #[allow(missing_debug_implementations, reason = "the claim around it has one")]
 pub struct MockedClaim<'a> {
     bytes: &'a mut [u8],
-    session_id: i64,
+    session_id: ClusterSessionId,
     network: &'a mut dyn Network,
 }
 

@@ -1,5 +1,6 @@
 //! The handles through which a service uses its container.
 
+use crate::ids::{ClusterSessionId, CorrelationId};
 use std::io::IoSlice;
 use std::ops::{Deref, DerefMut};
 
@@ -153,7 +154,7 @@ impl<'a> Cluster<'a> {
     /// Returns an open session, to answer its client or to close it. `None` if the session is not
     /// open, alike on all members: a timer can fire when its client has left.
     #[doc(alias = "getClientSession")]
-    pub fn session(&mut self, session_id: i64) -> Option<ClientSession<'_>> {
+    pub fn session(&mut self, session_id: ClusterSessionId) -> Option<ClientSession<'_>> {
         let Lifecycle { state, network } = &mut self.lifecycle;
         ClientSession::find(state, *network, session_id)
     }
@@ -166,14 +167,16 @@ impl<'a> Cluster<'a> {
         &mut self,
         mut handler: impl FnMut(&mut ClientSession<'_>) -> ServiceResult,
     ) -> ServiceResult {
-        let mut next = i64::MIN;
+        let mut next = ClusterSessionId::new(i64::MIN);
         loop {
             let Lifecycle { state, network } = &mut self.lifecycle;
             let Some((&id, _)) = state.sessions.range(next..).next() else { return Ok(()) };
             if let Some(mut session) = ClientSession::find(state, *network, id) {
                 handler(&mut session)?;
             }
-            let Some(following) = id.checked_add(1) else { return Ok(()) };
+            let Some(following) = id.get().checked_add(1).map(ClusterSessionId::new) else {
+                return Ok(());
+            };
             next = following;
         }
     }
@@ -188,7 +191,11 @@ impl<'a> Cluster<'a> {
     /// # Errors
     /// - [`ServiceError::Terminate`]: the container ends;
     /// - [`ServiceError::Failed`]: `correlation_id` or `deadline` is `i64::MAX`.
-    pub fn schedule_timer(&mut self, correlation_id: i64, deadline: i64) -> ServiceResult {
+    pub fn schedule_timer(
+        &mut self,
+        correlation_id: CorrelationId,
+        deadline: i64,
+    ) -> ServiceResult {
         self.send(&[IoSlice::new(&timer(correlation_id, deadline)?)])
     }
 
@@ -198,7 +205,7 @@ impl<'a> Cluster<'a> {
     /// The request was not sent. Try again: the [type](Self) says why.
     pub fn try_schedule_timer(
         &mut self,
-        correlation_id: i64,
+        correlation_id: CorrelationId,
         deadline: i64,
     ) -> ServiceResult<Result<(), NotSent>> {
         Ok(self.try_send(&[IoSlice::new(&timer(correlation_id, deadline)?)]))
@@ -210,7 +217,7 @@ impl<'a> Cluster<'a> {
     /// # Errors
     /// - [`ServiceError::Terminate`]: the container ends;
     /// - [`ServiceError::Failed`]: `correlation_id` is `i64::MAX`.
-    pub fn cancel_timer(&mut self, correlation_id: i64) -> ServiceResult {
+    pub fn cancel_timer(&mut self, correlation_id: CorrelationId) -> ServiceResult {
         self.send(&[IoSlice::new(&cancellation(correlation_id)?)])
     }
 
@@ -218,7 +225,10 @@ impl<'a> Cluster<'a> {
     ///
     /// # Errors
     /// The request was not sent. Try again: the [type](Self) says why.
-    pub fn try_cancel_timer(&mut self, correlation_id: i64) -> ServiceResult<Result<(), NotSent>> {
+    pub fn try_cancel_timer(
+        &mut self,
+        correlation_id: CorrelationId,
+    ) -> ServiceResult<Result<(), NotSent>> {
         Ok(self.try_send(&[IoSlice::new(&cancellation(correlation_id)?)]))
     }
 
@@ -295,7 +305,7 @@ impl<'a> Cluster<'a> {
         let state = &self.lifecycle.state;
         // The consensus module writes the real header over it. The service id is all that counts.
         let header = codec::SessionMessageHeader {
-            leadership_term_id: state.leadership_term_id,
+            leadership_term_id: state.leadership_term_id.get(),
             cluster_session_id: state.service_id.into(),
             timestamp: 0,
         };
@@ -320,15 +330,18 @@ fn check_length(length: usize, max_length: usize) -> Result<(), NotSent> {
     }
 }
 
-fn timer(correlation_id: i64, deadline: i64) -> ServiceResult<[u8; codec::ScheduleTimer::LENGTH]> {
-    check("correlation_id", correlation_id)?;
+fn timer(
+    correlation_id: CorrelationId,
+    deadline: i64,
+) -> ServiceResult<[u8; codec::ScheduleTimer::LENGTH]> {
+    check("correlation_id", correlation_id.get())?;
     check("deadline", deadline)?;
-    Ok(codec::ScheduleTimer { correlation_id, deadline }.to_bytes())
+    Ok(codec::ScheduleTimer { correlation_id: correlation_id.get(), deadline }.to_bytes())
 }
 
-fn cancellation(correlation_id: i64) -> ServiceResult<[u8; codec::CancelTimer::LENGTH]> {
-    check("correlation_id", correlation_id)?;
-    Ok(codec::CancelTimer { correlation_id }.to_bytes())
+fn cancellation(correlation_id: CorrelationId) -> ServiceResult<[u8; codec::CancelTimer::LENGTH]> {
+    check("correlation_id", correlation_id.get())?;
+    Ok(codec::CancelTimer { correlation_id: correlation_id.get() }.to_bytes())
 }
 
 /// The consensus module uses the greatest number as a mark.

@@ -1,5 +1,6 @@
 //! The trait of replicated services.
 
+use crate::ids::{ClusterSessionId, CorrelationId};
 use std::time::Instant;
 
 use crate::service::cluster::{Cluster, Lifecycle};
@@ -106,7 +107,7 @@ pub trait ClusteredService: Send {
     fn on_session_open(
         &mut self,
         _cluster: &mut Cluster<'_>,
-        _session_id: i64,
+        _session_id: ClusterSessionId,
         _timestamp: i64,
     ) -> ServiceResult {
         Ok(())
@@ -147,7 +148,7 @@ pub trait ClusteredService: Send {
     fn on_timer_event(
         &mut self,
         _cluster: &mut Cluster<'_>,
-        _correlation_id: i64,
+        _correlation_id: CorrelationId,
         _timestamp: i64,
     ) -> ServiceResult {
         Ok(())

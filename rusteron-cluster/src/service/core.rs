@@ -15,6 +15,7 @@
 //! The container ends with one cause. `on_terminate` runs at most once, and not after a panic that ended the
 //! container. Publications and the log close first, then the client, by whose end the consensus module notices.
 
+use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
 use std::fmt::Display;
 use std::time::Instant;
 
@@ -85,7 +86,7 @@ impl<S: ClusteredService> Core<S> {
     }
 
     /// Marks sessions that the service has asked to close. Snapshots leave the requests out.
-    pub(crate) fn set_closing(&mut self, session_ids: &[i64]) {
+    pub(crate) fn set_closing(&mut self, session_ids: &[ClusterSessionId]) {
         for id in session_ids {
             if let Some(session) = self.state.sessions.get_mut(id) {
                 session.set_closing(true);
@@ -242,7 +243,8 @@ impl<S: ClusteredService> Core<S> {
         };
         let timestamp = header.timestamp;
         self.advance(position, timestamp);
-        let source = MessageSource::from_session_id(header.cluster_session_id);
+        let source =
+            MessageSource::from_session_id(ClusterSessionId::new(header.cluster_session_id));
         let message = SessionMessage { source, timestamp, payload };
         self.call(network, "on_session_message", |service, cluster| {
             service.on_session_message(cluster, &message)
@@ -263,7 +265,11 @@ impl<S: ClusteredService> Core<S> {
             Message::TimerEvent(timer) => {
                 self.advance(position, timer.timestamp);
                 self.call(network, "on_timer_event", |service, cluster| {
-                    service.on_timer_event(cluster, timer.correlation_id, timer.timestamp)
+                    service.on_timer_event(
+                        cluster,
+                        CorrelationId::new(timer.correlation_id),
+                        timer.timestamp,
+                    )
                 })
             }
             Message::SessionOpenEvent(event) => self.on_session_open(network, position, &event),
@@ -273,7 +279,7 @@ impl<S: ClusteredService> Core<S> {
                 if !wants_snapshot(&request, self.is_standby) {
                     return Ok(());
                 }
-                self.take_snapshot(network, request.leadership_term_id)
+                self.take_snapshot(network, LeadershipTermId::new(request.leadership_term_id))
             }
             Message::NewLeadershipTermEvent(event) => {
                 let term = LeadershipTerm::new(&event);
@@ -301,7 +307,7 @@ impl<S: ClusteredService> Core<S> {
         event: &codec::SessionOpenEvent<'_>,
     ) -> Result<(), TerminationCause> {
         self.advance(position, event.timestamp);
-        let id = event.cluster_session_id;
+        let id = ClusterSessionId::new(event.cluster_session_id);
         if self.state.sessions.contains_key(&id) {
             return Err(TerminationCause::Failed(format!(
                 "session {id} is opened twice, at position {position}"
@@ -329,7 +335,7 @@ impl<S: ClusteredService> Core<S> {
         event: &codec::SessionCloseEvent,
     ) -> Result<(), TerminationCause> {
         self.advance(position, event.timestamp);
-        let id = event.cluster_session_id;
+        let id = ClusterSessionId::new(event.cluster_session_id);
         let Some(mut session) = self.state.sessions.remove(&id) else {
             network.record_error(&format_args!(
                 "unknown session {id} is closed, at position {position}"

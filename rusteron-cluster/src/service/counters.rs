@@ -1,5 +1,6 @@
 //! Counters: those of the consensus module, which a container reads, and its own, for operators.
 
+use crate::ids::LeadershipTermId;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,13 +84,13 @@ fn recovery(key: &[u8], service_id: i32) -> Option<Result<Recovery, String>> {
     let snapshot_recording_id = if leadership_term_id == NULL_TERM {
         None
     } else if (0..service_count).contains(&service_id) {
-        Some(i64_at(key, RECORDING_IDS + 8 * usize::try_from(service_id).ok()?)?)
+        Some(i64_at(key, RECORDING_IDS + 8 * usize::try_from(service_id).ok()?)?.into())
     } else {
         let text = format!("service_id={service_id}: the snapshot has {service_count} services");
         return Some(Err(text));
     };
     Some(Ok(Recovery {
-        leadership_term_id,
+        leadership_term_id: LeadershipTermId::new(leadership_term_id),
         log_position: i64_at(key, LOG_POSITION)?,
         timestamp: i64_at(key, TIMESTAMP)?,
         snapshot_recording_id,
@@ -224,9 +225,15 @@ mod tests {
                 Recovery { leadership_term_id, log_position, timestamp, snapshot_recording_id };
             Some(Ok(recovery))
         };
-        assert_eq!(recovery(&key(-1, &[]), 0), expected(-1, None));
-        assert_eq!(recovery(&key(3, &[8, 9]), 0), expected(3, Some(8)));
-        assert_eq!(recovery(&key(3, &[8, 9]), 1), expected(3, Some(9)));
+        assert_eq!(recovery(&key(-1, &[]), 0), expected(LeadershipTermId::new(-1), None));
+        assert_eq!(
+            recovery(&key(3, &[8, 9]), 0),
+            expected(LeadershipTermId::new(3), Some(8.into()))
+        );
+        assert_eq!(
+            recovery(&key(3, &[8, 9]), 1),
+            expected(LeadershipTermId::new(3), Some(9.into()))
+        );
         assert!(matches!(recovery(&key(3, &[8, 9]), 2), Some(Err(_))));
         assert!(matches!(recovery(&key(3, &[]), 0), Some(Err(_))));
         assert_eq!(recovery(&key(3, &[8])[..16], 0), None);

@@ -178,7 +178,7 @@ impl Error for TerminationCause {}
 /// ```compile_fail,E0277
 /// use rusteron_cluster::{Cluster, ServiceResult};
 ///
-/// fn answer(cluster: &mut Cluster<'_>, session_id: i64) -> ServiceResult {
+/// fn answer(cluster: &mut Cluster<'_>, session_id: ClusterSessionId) -> ServiceResult {
 ///     let Some(mut session) = cluster.session(session_id) else { return Ok(()) };
 ///     session.offer(b"answer")?;
 ///     Ok(())
@@ -193,7 +193,7 @@ impl Error for TerminationCause {}
 ///
 /// use rusteron_cluster::{Cluster, ServiceResult};
 ///
-/// fn answer(cluster: &mut Cluster<'_>, session_id: i64) -> ServiceResult {
+/// fn answer(cluster: &mut Cluster<'_>, session_id: ClusterSessionId) -> ServiceResult {
 ///     let Some(mut session) = cluster.session(session_id) else { return Ok(()) };
 ///     session.offer_or_close(b"answer", Duration::from_secs(1))
 /// }

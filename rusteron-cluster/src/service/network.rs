@@ -1,5 +1,7 @@
 //! The I/O that the state machine of a container needs.
 
+use crate::ids::ClusterSessionId;
+use rusteron_core::RecordingId;
 use std::fmt::Display;
 use std::io::IoSlice;
 use std::ops::{Deref, DerefMut};
@@ -35,13 +37,16 @@ pub(crate) trait Network {
     ) -> Result<Publication, rusteron_client::Error>;
 
     /// Called with each answer of a member that does not lead. The answer goes nowhere.
-    fn mock_answer(&mut self, _session_id: i64, _parts: &[IoSlice<'_>]) {}
+    fn mock_answer(&mut self, _session_id: ClusterSessionId, _parts: &[IoSlice<'_>]) {}
 
     /// Counts an error and records its text.
     fn record_error(&mut self, error: &dyn Display);
 
     /// Records a snapshot, and returns the id of the recording.
-    fn record_snapshot(&mut self, content: &mut dyn SnapshotContent) -> Result<i64, SnapshotError>;
+    fn record_snapshot(
+        &mut self,
+        content: &mut dyn SnapshotContent,
+    ) -> Result<RecordingId, SnapshotError>;
 
     /// Returns the id of the Aeron client.
     fn client_id(&self) -> i64;

@@ -1,5 +1,6 @@
 //! The sessions of clients, as a service knows them.
 
+use crate::ids::ClusterSessionId;
 use std::collections::BTreeMap;
 
 use rusteron_client::{ChannelUri, Media, Publication};
@@ -26,7 +27,7 @@ const FRAME_HEADER_LENGTH: usize = 32;
 /// All members have the same sessions at the same position of the log. The publication to the
 /// client is the leader's only.
 pub struct SessionInfo {
-    id: i64,
+    id: ClusterSessionId,
     response_stream_id: i32,
     response_channel: String,
     encoded_principal: Vec<u8>,
@@ -38,7 +39,7 @@ pub struct SessionInfo {
 
 impl SessionInfo {
     pub(crate) fn new(
-        id: i64,
+        id: ClusterSessionId,
         response_stream_id: i32,
         response_channel: &[u8],
         encoded_principal: &[u8],
@@ -58,7 +59,7 @@ impl SessionInfo {
     }
 
     /// Returns the id of the session, unique in the cluster.
-    pub fn id(&self) -> i64 {
+    pub fn id(&self) -> ClusterSessionId {
         self.id
     }
 
@@ -153,7 +154,7 @@ fn max_lengths(response_channel: &str) -> (usize, usize) {
 rusteron_core::impl_debug!(SessionInfo: id, response_stream_id, response_channel, is_closing);
 
 /// The open sessions, in the order of their ids.
-pub(crate) type Sessions = BTreeMap<i64, SessionInfo>;
+pub(crate) type Sessions = BTreeMap<ClusterSessionId, SessionInfo>;
 
 #[cfg(test)]
 mod tests {
@@ -171,7 +172,7 @@ mod tests {
             ("no channel", 1344),
         ];
         for (channel, expected) in cases {
-            let session = SessionInfo::new(1, 2, channel.as_bytes(), &[]);
+            let session = SessionInfo::new(ClusterSessionId::new(1), 2, channel.as_bytes(), &[]);
             assert_eq!(session.max_claim_length(), expected, "{channel}");
         }
     }
@@ -186,7 +187,7 @@ mod tests {
             ("no channel", 2 * 1024 * 1024 - 32),
         ];
         for (channel, expected) in cases {
-            let session = SessionInfo::new(1, 2, channel.as_bytes(), &[]);
+            let session = SessionInfo::new(ClusterSessionId::new(1), 2, channel.as_bytes(), &[]);
             assert_eq!(session.max_message_length(), expected, "{channel}");
         }
     }

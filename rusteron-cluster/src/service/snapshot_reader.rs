@@ -1,5 +1,6 @@
 //! Reading a snapshot.
 
+use crate::ids::ClusterSessionId;
 use std::io;
 
 use rusteron_client::Action;
@@ -238,12 +239,12 @@ fn on_head_message(head: &mut Option<SnapshotHead>, message: &[u8]) -> Result<bo
         (Message::ClientSession(session), Some(head)) => {
             let id = session.cluster_session_id;
             let info = SessionInfo::new(
-                id,
+                ClusterSessionId::new(id),
                 session.response_stream_id,
                 session.response_channel,
                 session.encoded_principal,
             );
-            head.sessions.insert(id, info);
+            head.sessions.insert(ClusterSessionId::new(id), info);
             Ok(false)
         }
         (Message::ClientSession(_), None) => {

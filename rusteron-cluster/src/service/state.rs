@@ -1,5 +1,6 @@
 //! The part of a container's state that its service sees.
 
+use crate::ids::LeadershipTermId;
 use crate::service::error::TerminationCause;
 use crate::service::session::Sessions;
 use crate::service::types::{ClusterTimeUnit, Role};
@@ -14,7 +15,7 @@ pub(crate) struct State {
     pub(crate) log_position: i64,
     pub(crate) time: i64,
     pub(crate) time_unit: ClusterTimeUnit,
-    pub(crate) leadership_term_id: i64,
+    pub(crate) leadership_term_id: LeadershipTermId,
     pub(crate) sessions: Sessions,
     /// Memory for the claims of followers, which go nowhere.
     pub(crate) scratch: Vec<u8>,
@@ -31,7 +32,7 @@ impl State {
             log_position: -1,
             time: 0,
             time_unit: ClusterTimeUnit::default(),
-            leadership_term_id: -1,
+            leadership_term_id: LeadershipTermId::new(-1),
             sessions: Sessions::new(),
             scratch: Vec::new(),
             end: None,

@@ -1,5 +1,6 @@
 //! A scripted network, for the unit tests of this folder.
 
+use rusteron_core::RecordingId;
 use std::collections::VecDeque;
 use std::fmt::Display;
 use std::io::IoSlice;
@@ -29,7 +30,7 @@ pub(crate) struct Script {
     /// Makes the publication of snapshots fail.
     pub(crate) snapshot_failure: Option<OfferError>,
     /// The recording id or the failure of the next snapshots.
-    pub(crate) recordings: VecDeque<Result<i64, SnapshotError>>,
+    pub(crate) recordings: VecDeque<Result<RecordingId, SnapshotError>>,
 }
 
 impl Script {
@@ -105,8 +106,11 @@ impl Network for Script {
         self.errors.push(error.to_string());
     }
 
-    fn record_snapshot(&mut self, content: &mut dyn SnapshotContent) -> Result<i64, SnapshotError> {
-        let outcome = self.recordings.pop_front().unwrap_or(Ok(0));
+    fn record_snapshot(
+        &mut self,
+        content: &mut dyn SnapshotContent,
+    ) -> Result<RecordingId, SnapshotError> {
+        let outcome = self.recordings.pop_front().unwrap_or(Ok(0.into()));
         let mut sink =
             Sink { fails_after: self.snapshot_failure.map(|e| (3, e)), ..Sink::default() };
         content.write(&mut sink)?;

@@ -1,6 +1,8 @@
 //! Small types of the log, and the requests of the consensus module.
 
 use crate::codec;
+use crate::ids::{ClusterSessionId, LeadershipTermId};
+use rusteron_core::RecordingId;
 
 /// The role of a member in its cluster.
 ///
@@ -81,7 +83,7 @@ pub enum MessageSource {
     /// A client, with the id of its session.
     Client {
         /// The id of the session.
-        session_id: i64,
+        session_id: ClusterSessionId,
     },
     /// A service of the cluster, by [`Cluster::offer`](crate::Cluster::offer).
     Service {
@@ -92,10 +94,10 @@ pub enum MessageSource {
 
 impl MessageSource {
     /// Messages of services have negative ids: the service id is in the upper bits.
-    pub(crate) fn from_session_id(session_id: i64) -> Self {
-        match session_id {
+    pub(crate) fn from_session_id(session_id: ClusterSessionId) -> Self {
+        match session_id.get() {
             0.. => Self::Client { session_id },
-            _ => Self::Service { service_id: (session_id >> 56) as i32 & 0x7f },
+            id => Self::Service { service_id: (id >> 56) as i32 & 0x7f },
         }
     }
 }
@@ -117,7 +119,7 @@ pub struct SessionMessage<'a> {
 #[non_exhaustive]
 pub struct LeadershipTerm {
     /// The term.
-    pub leadership_term_id: i64,
+    pub leadership_term_id: LeadershipTermId,
     /// The position of the log behind this event.
     pub log_position: i64,
     /// Time of the cluster, in its unit.
@@ -138,7 +140,7 @@ pub struct LeadershipTerm {
 impl LeadershipTerm {
     pub(crate) fn new(event: &codec::NewLeadershipTermEvent) -> Self {
         Self {
-            leadership_term_id: event.leadership_term_id,
+            leadership_term_id: LeadershipTermId::new(event.leadership_term_id),
             log_position: event.log_position,
             timestamp: event.timestamp,
             term_base_log_position: event.term_base_log_position,
@@ -231,9 +233,9 @@ impl JoinLog {
 /// The position from which a service recovers, as the consensus module's counter tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Recovery {
-    pub(crate) leadership_term_id: i64,
+    pub(crate) leadership_term_id: LeadershipTermId,
     pub(crate) log_position: i64,
     pub(crate) timestamp: i64,
     /// The recording of the snapshot. `None` without a snapshot.
-    pub(crate) snapshot_recording_id: Option<i64>,
+    pub(crate) snapshot_recording_id: Option<RecordingId>,
 }

@@ -65,7 +65,7 @@ fn sending_does_not_allocate() {
         assert_eq!(leader.receive(), expected(MESSAGE));
         sent("a keep-alive", || client.send_keep_alive());
         leader.receive();
-        sent("a request", || client.request_snapshot(1));
+        sent("a request", || client.request_snapshot(1.into()));
         leader.receive();
     }
 }

@@ -1,5 +1,6 @@
 //! The container's duty cycles, beside Java's consensus module.
 
+use rusteron_cluster::CorrelationId;
 use std::io::IoSlice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -61,9 +62,9 @@ impl ClusteredService for Sender {
                 })
             }),
             b't' => {
-                cluster.schedule_timer(3, cluster.time() + 1_000_000)?;
-                cluster.cancel_timer(3)?;
-                cluster.schedule_timer(4, cluster.time())
+                cluster.schedule_timer(3.into(), cluster.time() + 1_000_000)?;
+                cluster.cancel_timer(3.into())?;
+                cluster.schedule_timer(4.into(), cluster.time())
             }
             b's' => {
                 cluster.offer(payload)?.expect("short");
@@ -86,7 +87,12 @@ impl ClusteredService for Sender {
         }
     }
 
-    fn on_timer_event(&mut self, cluster: &mut Cluster<'_>, _: i64, _: i64) -> ServiceResult {
+    fn on_timer_event(
+        &mut self,
+        cluster: &mut Cluster<'_>,
+        _: CorrelationId,
+        _: i64,
+    ) -> ServiceResult {
         self.timers.fetch_add(1, Ordering::Relaxed);
         cluster.for_each_session(|session| {
             session.is_closing();

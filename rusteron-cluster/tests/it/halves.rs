@@ -1,5 +1,6 @@
 //! Sessions whose halves are used by different threads, with stand-ins for the members.
 
+use rusteron_cluster::LeadershipTermId;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -30,7 +31,7 @@ fn await_leader(egress: &mut ClusterEgress) -> i64 {
         egress.poll(handler, 10).expect("an open session");
         leader.is_some()
     });
-    leader.expect("a term")
+    (leader.expect("a term")).get()
 }
 
 fn await_state(egress: &mut ClusterEgress, state: ClusterState) {
@@ -55,7 +56,7 @@ fn template_of(message: &[u8]) -> u16 {
 }
 
 /// Offers numbers until the end. Returns the term of each.
-fn send_numbers(ingress: &mut Ingress, is_over: &AtomicBool) -> Vec<i64> {
+fn send_numbers(ingress: &mut Ingress, is_over: &AtomicBool) -> Vec<LeadershipTermId> {
     let mut terms = Vec::new();
     while !is_over.load(Ordering::Acquire) {
         match ingress.offer(&terms.len().to_le_bytes()) {
@@ -137,7 +138,7 @@ fn offers_follow_leaders_that_another_thread_hears_of() {
         });
         let mut all = received.concat();
         all.sort_by_key(|received| received.1);
-        let expected = terms.iter().enumerate().map(|(number, &term)| (term, number as u64));
+        let expected = terms.iter().enumerate().map(|(number, &term)| (term.get(), number as u64));
         assert!(all.iter().copied().eq(expected), "accepted and received numbers differ");
         for (member, numbers) in received.iter().enumerate() {
             // Member 0 is the leader of the first term, 2.
@@ -165,12 +166,12 @@ fn offer_after_new_leaders_event_has_its_term() {
     members.members[1].leadership_term_id = 3;
     members.members[1].announce(&endpoints);
     assert_eq!(await_leader(&mut egress), 3);
-    assert_eq!((egress.leadership_term_id(), egress.leader_member_id()), (3, 1));
+    assert_eq!((egress.leadership_term_id(), egress.leader_member_id()), (3.into(), 1));
     assert_eq!(ingress.state(), ClusterState::AwaitNewLeaderConnection);
     // The ingress follows in its next call, and not in between.
-    assert_eq!((ingress.leadership_term_id(), ingress.leader_member_id()), (2, 0));
+    assert_eq!((ingress.leadership_term_id(), ingress.leader_member_id()), (2.into(), 0));
     offer(&mut ingress, b"new");
-    assert_eq!((ingress.leadership_term_id(), ingress.leader_member_id()), (3, 1));
+    assert_eq!((ingress.leadership_term_id(), ingress.leader_member_id()), (3.into(), 1));
     assert_eq!(egress.state(), ClusterState::Connected);
     assert_eq!(term(&members.members[1].receive()), 3);
     assert!(members.members[0].poll().is_none());
@@ -382,10 +383,10 @@ fn accepted_offer_leaves_its_term() {
     members.members[2].announce(&endpoints);
     await_leader(&mut egress);
     assert_eq!(ingress.track_publication_result(offered), offered);
-    assert_eq!((ingress.leadership_term_id(), ingress.leader_member_id()), (3, 1));
+    assert_eq!((ingress.leadership_term_id(), ingress.leader_member_id()), (3.into(), 1));
     assert_eq!(term(&members.members[1].receive()), 3);
     assert_eq!(ingress.state(), ClusterState::AwaitNewLeaderConnection);
     offer(&mut ingress, b"next");
-    assert_eq!((ingress.leadership_term_id(), egress.state()), (4, ClusterState::Connected));
+    assert_eq!((ingress.leadership_term_id(), egress.state()), (4.into(), ClusterState::Connected));
     assert_eq!(term(&members.members[2].receive()), 4);
 }

@@ -1,5 +1,6 @@
 //! Redirects and changes of leader, with stand-ins for the members.
 
+use rusteron_cluster::ClusterSessionId;
 use std::time::Duration;
 
 use rusteron_client::{Action, Aeron};
@@ -177,7 +178,7 @@ fn late_event_of_old_leader_is_ignored() {
     members.members[2].announce(&endpoints);
     members.members[2].send_message(b"after the event");
     assert_eq!(await_events(&mut client, 1), ["message 15"]);
-    assert_eq!((client.leader_member_id(), client.leadership_term_id()), (1, 4));
+    assert_eq!((client.leader_member_id(), client.leadership_term_id()), (1, 4.into()));
     assert_eq!(client.state(), ClusterState::Connected);
 }
 
@@ -257,7 +258,7 @@ fn adapter_passes_messages_of_its_session() {
     let channel = client.egress_subscription().expect("an open session").channel().to_owned();
     let mut subscription = members.aeron.add_subscription(channel, 102).expect("a subscription");
     await_that("the image", || subscription.is_connected());
-    let adapter = EgressAdapter::new(members.members[1].cluster_session_id);
+    let adapter = EgressAdapter::new(ClusterSessionId::new(members.members[1].cluster_session_id));
     let is_message = |event: &Egress<'_>| matches!(event, Egress::Message { payload: b"own", .. });
     for is_controlled in [false, true] {
         members.members[1].cluster_session_id += 1;

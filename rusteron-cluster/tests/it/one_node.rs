@@ -1,5 +1,6 @@
 //! The client against a cluster of one Java member.
 
+use rusteron_cluster::CorrelationId;
 use std::io::IoSlice;
 use std::time::{Duration, Instant};
 
@@ -100,7 +101,7 @@ fn assert_echo(cluster: &mut ClusterClient, message: &[u8]) {
 /// Requests a snapshot, and returns the answer: its code and text.
 fn request_snapshot(cluster: &mut ClusterClient) -> (AdminResponseCode, String) {
     const CORRELATION_ID: i64 = 17;
-    retry(cluster, |cluster| cluster.request_snapshot(CORRELATION_ID));
+    retry(cluster, |cluster| cluster.request_snapshot(CorrelationId::new(CORRELATION_ID)));
     let mut answer = None;
     await_that("the answer to the request", || {
         let handler = |_: &mut _, event: Egress<'_>| match event {
@@ -123,7 +124,7 @@ fn connects_blocking_polled_and_awaited() {
 
     let mut blocking = host.connect(context(&cluster));
     assert_eq!(blocking.state(), ClusterState::Connected);
-    assert_eq!((blocking.leader_member_id(), blocking.leadership_term_id()), (0, 0));
+    assert_eq!((blocking.leader_member_id(), blocking.leadership_term_id()), (0, 0.into()));
     assert_echo(&mut blocking, b"blocking");
 
     let mut attempt = ClusterClient::async_connect(&host.aeron, context(&cluster)).unwrap();

@@ -34,14 +34,14 @@ struct Orphans {
 pub(super) fn mark_valid(options: &MarkOptions) -> Result<(), Failure> {
     let is_changed =
         ArchiveEditor::open(&options.edit.archive_dir)?.mark_valid(options.recording_id)?;
-    let mark = Mark { recording_id: options.recording_id, state: "valid", is_changed };
+    let mark = Mark { recording_id: options.recording_id.get(), state: "valid", is_changed };
     report::print(&mark, options.edit.format.json)
 }
 
 pub(super) fn mark_invalid(options: &MarkOptions) -> Result<(), Failure> {
     let is_changed =
         ArchiveEditor::open(&options.edit.archive_dir)?.mark_invalid(options.recording_id)?;
-    let mark = Mark { recording_id: options.recording_id, state: "invalid", is_changed };
+    let mark = Mark { recording_id: options.recording_id.get(), state: "invalid", is_changed };
     report::print(&mark, options.edit.format.json)
 }
 
@@ -52,6 +52,7 @@ pub(super) fn compact(options: &CompactOptions) -> Result<(), Failure> {
     } else {
         ArchiveEditor::open(dir)?.compact()?
     };
+    let recordings = recordings.into_iter().map(i64::from).collect();
     let report = CompactionReport { recordings, segments, catalog_bytes, is_dry_run };
     report::print(&report, options.edit.format.json)
 }

@@ -1,5 +1,6 @@
 //! `rusteron archive list`, `count` and `describe`.
 
+use rusteron_archive::RecordingId;
 use std::time::SystemTime;
 
 use rusteron_archive::{Archive, RecordingDescriptor};
@@ -47,7 +48,7 @@ struct EntryFacts {
 impl From<RecordingDescriptor> for Recording {
     fn from(recording: RecordingDescriptor) -> Self {
         Self {
-            recording_id: recording.recording_id,
+            recording_id: recording.recording_id.get(),
             start_time: recording.start_time,
             stop_time: recording.stop_time,
             start_position: recording.start_position,
@@ -70,7 +71,7 @@ impl From<&RecordingEntry> for Recording {
     fn from(entry: &RecordingEntry) -> Self {
         let length = |length: i32| usize::try_from(length).unwrap_or(0);
         Self {
-            recording_id: entry.recording_id,
+            recording_id: entry.recording_id.get(),
             start_time: entry.start_time,
             stop_time: entry.stop_time,
             start_position: entry.start_position,
@@ -141,7 +142,7 @@ fn is_chosen(recording: &Recording, options: &RecordingsOptions) -> bool {
 /// Returns the descriptor of a recording.
 pub(super) fn descriptor(
     archive: &Archive,
-    recording_id: i64,
+    recording_id: RecordingId,
 ) -> Result<RecordingDescriptor, Failure> {
     archive
         .recording(recording_id)?

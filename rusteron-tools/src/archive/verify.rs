@@ -1,5 +1,6 @@
 //! `rusteron archive verify`.
 
+use rusteron_archive::RecordingId;
 use std::fmt::Display;
 
 use crc32fast::Hasher;
@@ -23,7 +24,7 @@ const BLOCK_LENGTH_LIMIT: usize = 1 << 20;
 
 pub(super) fn run(archive: &Archive, options: &VerifyOptions) -> Result<(), Failure> {
     // The command line requires one without a directory.
-    let recording_id = options.recording_id.unwrap_or_default();
+    let recording_id = options.recording_id.unwrap_or(RecordingId::new(0));
     let verification = replay(archive, recording_id, options)?;
     let checksum = verification.checksum();
     let printed = report::print(&verification, options.format.json);
@@ -39,7 +40,7 @@ pub(super) fn run(archive: &Archive, options: &VerifyOptions) -> Result<(), Fail
 /// Replays and checks everything that is recorded at the time of the call. The recording may go on.
 fn replay(
     archive: &Archive,
-    recording_id: i64,
+    recording_id: RecordingId,
     options: &VerifyOptions,
 ) -> Result<Verification, Failure> {
     let mut idle_loop = IdleLoop::with_deadline()?;
@@ -148,7 +149,7 @@ fn serialize_checksum<S: Serializer>(checksum: &Hasher, to: S) -> Result<S::Ok, 
 impl Verification {
     fn new(recording: &RecordingDescriptor) -> Self {
         Self {
-            recording_id: recording.recording_id,
+            recording_id: recording.recording_id.get(),
             initial_term_id: recording.initial_term_id,
             term_length: recording.term_buffer_length.max(1) as i64,
             start_position: recording.start_position,

@@ -1,5 +1,6 @@
 //! `rusteron archive verify --archive-dir`.
 
+use rusteron_archive::RecordingId;
 use std::path::Path;
 
 use rusteron_archive_server::Checksum;
@@ -100,7 +101,7 @@ pub(super) fn run(archive_dir: &Path, options: &options::VerifyOptions) -> Resul
     }
 }
 
-fn chosen(files: &ArchiveFiles, id: Option<i64>) -> Result<Vec<RecordingEntry>, Failure> {
+fn chosen(files: &ArchiveFiles, id: Option<RecordingId>) -> Result<Vec<RecordingEntry>, Failure> {
     Ok(match id {
         Some(id) => vec![files.recording(id)?.clone()],
         None => files.recordings().to_vec(),
@@ -122,7 +123,7 @@ impl VerifiedRecording {
             is_truncated: repair.is_truncated,
         };
         Self {
-            recording_id: verification.recording_id,
+            recording_id: verification.recording_id.get(),
             state: recordings::state(verification.state),
             start_position: verification.start_position,
             stop_position: verification.stop_position,

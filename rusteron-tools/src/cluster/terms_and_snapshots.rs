@@ -3,6 +3,7 @@
 use rusteron_cluster::codec::recording_log::{
     RecordingLogEntry, RecordingLogEntryKind, parse_recording_log,
 };
+use rusteron_cluster::{LeadershipTermId, RecordingId};
 use serde::{Serialize, Serializer};
 
 use crate::text;
@@ -19,8 +20,10 @@ struct Fields {
     #[serde(with = "Kind")]
     kind: RecordingLogEntryKind,
     is_valid: bool,
-    recording_id: i64,
-    leadership_term_id: i64,
+    #[serde(serialize_with = "number")]
+    recording_id: RecordingId,
+    #[serde(serialize_with = "number")]
+    leadership_term_id: LeadershipTermId,
     term_base_log_position: i64,
     /// Null in a term that goes on.
     #[serde(serialize_with = "non_negative")]
@@ -39,6 +42,10 @@ enum Kind {
     Snapshot,
     StandbySnapshot,
     Unknown(i32),
+}
+
+fn number<S: Serializer>(id: &(impl Into<i64> + Copy), to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_i64((*id).into())
 }
 
 fn non_negative<S: Serializer>(number: &(impl Into<i64> + Copy), to: S) -> Result<S::Ok, S::Error> {
@@ -122,8 +129,8 @@ mod tests {
         Entry(RecordingLogEntry {
             kind,
             is_valid: true,
-            recording_id,
-            leadership_term_id,
+            recording_id: RecordingId::new(recording_id),
+            leadership_term_id: LeadershipTermId::new(leadership_term_id),
             term_base_log_position: 64,
             log_position,
             timestamp: 99,
@@ -146,7 +153,7 @@ mod tests {
         let ids = |entries: &[Entry]| {
             entries
                 .iter()
-                .map(|entry| (entry.0.recording_id, entry.0.log_position))
+                .map(|entry| (entry.0.recording_id.get(), entry.0.log_position))
                 .collect::<Vec<_>>()
         };
         assert_eq!(ids(&terms), [(5, 640), (5, -1)]);

@@ -1,5 +1,6 @@
 //! The command line of `rusteron archive`.
 
+use rusteron_archive::RecordingId;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -88,7 +89,7 @@ pub(crate) struct EditOptions {
 pub(crate) struct MarkOptions {
     /// The recording
     #[arg(value_name = "ID")]
-    pub(crate) recording_id: i64,
+    pub(crate) recording_id: RecordingId,
 
     #[command(flatten)]
     pub(crate) edit: EditOptions,
@@ -108,7 +109,7 @@ pub(crate) struct CompactOptions {
 pub(crate) struct OrphansOptions {
     /// Only segments of this recording
     #[arg(value_name = "ID")]
-    pub(crate) recording_id: Option<i64>,
+    pub(crate) recording_id: Option<RecordingId>,
 
     /// Change nothing, and say what would be deleted
     #[arg(long)]
@@ -156,7 +157,7 @@ pub(crate) struct RecordingsOptions {
 pub(crate) struct DescribeOptions {
     /// The recording
     #[arg(value_name = "ID")]
-    pub(crate) recording_id: i64,
+    pub(crate) recording_id: RecordingId,
 
     #[command(flatten)]
     pub(crate) files: ArchiveDirOptions,
@@ -169,7 +170,7 @@ pub(crate) struct DescribeOptions {
 pub(crate) struct VerifyOptions {
     /// The recording; with --archive-dir, all without it
     #[arg(value_name = "ID", required_unless_present = "archive_dir")]
-    pub(crate) recording_id: Option<i64>,
+    pub(crate) recording_id: Option<RecordingId>,
 
     /// The expected checksum, as an earlier run has printed it
     #[arg(long, value_name = "HEX", value_parser = checksum, conflicts_with = "archive_dir")]
@@ -205,7 +206,7 @@ pub(crate) struct VerifyOptions {
 pub(crate) struct TailOptions {
     /// The recording
     #[arg(value_name = "ID")]
-    pub(crate) recording_id: i64,
+    pub(crate) recording_id: RecordingId,
 
     /// Position of the first frame to print [default: the recording's start]
     #[arg(long, value_name = "POSITION", conflicts_with = "new")]

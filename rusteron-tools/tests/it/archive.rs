@@ -61,7 +61,7 @@ fn lists_counts_and_describes() {
     let listed = archive_json(&server, &["list"]);
     let recordings = listed["recordings"].as_array().expect("a list");
     assert_eq!(recordings.len(), 2, "{listed:#}");
-    assert_eq!(recordings[0]["recording_id"], first);
+    assert_eq!(recordings[0]["recording_id"], first.get());
     assert_eq!(
         (&recordings[0]["stream_id"], &recordings[0]["stop_position"]),
         (&STREAM.into(), &Value::Null)

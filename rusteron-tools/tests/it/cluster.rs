@@ -255,7 +255,7 @@ mod java {
         assert_eq!(about["errors"], 0);
         assert_eq!(array(&node, "services")[0]["service_id"], 0);
         let session = &array(&node, "sessions")[0];
-        assert_eq!(session["cluster_session_id"], client.cluster_session_id());
+        assert_eq!(session["cluster_session_id"], client.cluster_session_id().get());
         let components = array(&node, "components");
         let states: Vec<_> = components.iter().map(|one| (&one["kind"], &one["state"])).collect();
         let alive = Value::from("alive");

@@ -1,5 +1,6 @@
 //! Streams that an archive records and replays, by a client in this process.
 
+use rusteron_archive::RecordingId;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -89,7 +90,7 @@ impl ArchiveClient<'_> {
     ///
     /// # Errors
     /// [`Failure::Run`] if it does not go on; [`Failure::Interrupted`].
-    pub fn record(&self, load: &Load<'_>) -> Result<(Vec<i64>, Duration), Failure> {
+    pub fn record(&self, load: &Load<'_>) -> Result<(Vec<RecordingId>, Duration), Failure> {
         let mut streams = self.start(load)?;
         let start = Instant::now();
         self.send(&mut streams, load.messages)?;
@@ -175,7 +176,7 @@ impl ArchiveClient<'_> {
     ///
     /// # Errors
     /// As for [`record`](Self::record).
-    pub fn stop(&self, streams: Vec<RecordedStream>) -> Result<Vec<i64>, Failure> {
+    pub fn stop(&self, streams: Vec<RecordedStream>) -> Result<Vec<RecordingId>, Failure> {
         let stop = |stream: &RecordedStream| {
             self.archive
                 .stop_recording_exclusive_publication(&stream.publication)
@@ -192,9 +193,13 @@ impl ArchiveClient<'_> {
     ///
     /// # Errors
     /// As for [`record`](Self::record); also if a message is missing or repeated.
-    pub fn replay(&self, load: &Load<'_>, recording_ids: &[i64]) -> Result<Duration, Failure> {
+    pub fn replay(
+        &self,
+        load: &Load<'_>,
+        recording_ids: &[RecordingId],
+    ) -> Result<Duration, Failure> {
         let start = Instant::now();
-        let request = |(&recording_id, stream_id): (&i64, i32)| {
+        let request = |(&recording_id, stream_id): (&RecordingId, i32)| {
             let params = ReplayParams::new().length(ReplayLength::Recorded);
             let subscription =
                 self.archive.replay(recording_id, "aeron:ipc", stream_id.wrapping_add(1), params);
@@ -237,7 +242,7 @@ impl ArchiveClient<'_> {
         &self,
         source: &Archive,
         source_channel: &str,
-        recording_id: i64,
+        recording_id: RecordingId,
     ) -> Result<Duration, Failure> {
         let end = source.stop_position(recording_id).map_err(failed("cannot ask the source"))?;
         let latest = || -> Result<_, Failure> {

@@ -1,5 +1,6 @@
 //! Messages a second recorded by, and replayed from, an archive.
 
+use rusteron_archive::RecordingId;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -180,7 +181,7 @@ impl Bench<'_> {
     }
 
     /// Purges recordings as soon as the archive has noticed that no replay uses them any more.
-    fn purge(&self, recording_ids: &[i64]) -> Result<(), Failure> {
+    fn purge(&self, recording_ids: &[RecordingId]) -> Result<(), Failure> {
         let is_in_use =
             |kind| matches!(kind, ArchiveErrorKind::Refused | ArchiveErrorKind::ActiveRecording);
         recording_ids.iter().try_for_each(|&recording_id| {

@@ -1,6 +1,6 @@
 //! Recordings to work with.
 
-use rusteron_archive::{Archive, ReplayParams};
+use rusteron_archive::{Archive, RecordingId, ReplayParams};
 use rusteron_client::{ExclusivePublication, Subscription};
 
 use super::archive_process::ArchiveProcess;
@@ -43,12 +43,12 @@ pub fn offer_numbered(
 }
 
 /// The recording that was started for a publication.
-pub fn await_recording(archive: &Archive, session_id: i32) -> i64 {
+pub fn await_recording(archive: &Archive, session_id: i32) -> RecordingId {
     archive.await_recording(session_id, DEADLINE).expect("a recording")
 }
 
 /// Records so many messages over IPC, and waits until they are recorded. The publication is still there.
-pub fn record(archive: &Archive, count: u64) -> (ExclusivePublication, i64, i64) {
+pub fn record(archive: &Archive, count: u64) -> (ExclusivePublication, RecordingId, i64) {
     let (mut publication, recording_id) =
         archive.add_recorded_exclusive_publication("aeron:ipc", STREAM).expect("a publication");
     let position = offer_numbered(&mut publication, 0..count);
@@ -72,7 +72,7 @@ pub fn drain(subscription: &mut Subscription) -> Vec<u64> {
 }
 
 /// The numbers of all messages of a recording.
-pub fn replay_all(archive: &Archive, recording_id: i64, params: ReplayParams) -> Vec<u64> {
+pub fn replay_all(archive: &Archive, recording_id: RecordingId, params: ReplayParams) -> Vec<u64> {
     let mut subscription =
         archive.replay(recording_id, "aeron:ipc", REPLAY_STREAM, params).expect("a replay");
     drain(&mut subscription)

@@ -1,5 +1,6 @@
 //! A replicated service that digests its events: the oracle of tests with several members.
 
+use rusteron_cluster::{ClusterSessionId, CorrelationId};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -81,7 +82,12 @@ impl Ledger {
     }
 
     /// Answers a client.
-    fn obey(&mut self, cluster: &mut Cluster<'_>, session: i64, command: &[u8]) -> ServiceResult {
+    fn obey(
+        &mut self,
+        cluster: &mut Cluster<'_>,
+        session: ClusterSessionId,
+        command: &[u8],
+    ) -> ServiceResult {
         let id = || command.get(1..9).and_then(|id| id.try_into().ok()).map(i64::from_le_bytes);
         let state = &mut self.state;
         match (command.first(), id()) {
@@ -119,7 +125,7 @@ impl Ledger {
                 self.state.timers_set += 1;
                 let deadline = cluster.time() + DELAY;
                 self.state.timers.insert(self.state.timers_set, deadline);
-                cluster.schedule_timer(self.state.timers_set, deadline)
+                cluster.schedule_timer(self.state.timers_set.into(), deadline)
             }
             7 => {
                 self.state.messages_sent += 1;
@@ -128,8 +134,8 @@ impl Ledger {
             }
             11 => {
                 // No other timer has a negative id.
-                cluster.schedule_timer(-number, cluster.time() + NEVER)?;
-                cluster.cancel_timer(-number)
+                cluster.schedule_timer((-number).into(), cluster.time() + NEVER)?;
+                cluster.cancel_timer((-number).into())
             }
             _ => Ok(()),
         }
@@ -151,8 +157,13 @@ impl ClusteredService for Ledger {
         self.note()
     }
 
-    fn on_session_open(&mut self, cluster: &mut Cluster<'_>, id: i64, _: i64) -> ServiceResult {
-        self.digest(cluster, b'o', id, &[])
+    fn on_session_open(
+        &mut self,
+        cluster: &mut Cluster<'_>,
+        id: ClusterSessionId,
+        _: i64,
+    ) -> ServiceResult {
+        self.digest(cluster, b'o', id.get(), &[])
     }
 
     fn on_session_close(
@@ -168,7 +179,7 @@ impl ClusteredService for Ledger {
             CloseReason::Timeout => 2,
             other => return Err(ServiceError::failed(format!("{other:?}"))),
         };
-        self.digest(cluster, b'c', session.id(), &[reason])
+        self.digest(cluster, b'c', session.id().get(), &[reason])
     }
 
     fn on_session_message(
@@ -178,7 +189,7 @@ impl ClusteredService for Ledger {
     ) -> ServiceResult {
         match message.source {
             MessageSource::Client { session_id } => {
-                self.digest(cluster, b'm', session_id, message.payload)?;
+                self.digest(cluster, b'm', session_id.get(), message.payload)?;
                 self.obey(cluster, session_id, message.payload)
             }
             MessageSource::Service { service_id } => {
@@ -195,12 +206,17 @@ impl ClusteredService for Ledger {
         }
     }
 
-    fn on_timer_event(&mut self, cluster: &mut Cluster<'_>, id: i64, time: i64) -> ServiceResult {
+    fn on_timer_event(
+        &mut self,
+        cluster: &mut Cluster<'_>,
+        id: CorrelationId,
+        time: i64,
+    ) -> ServiceResult {
         let sessions: Vec<u8> =
-            cluster.sessions().flat_map(|session| session.id().to_le_bytes()).collect();
-        self.digest(cluster, b't', id, &sessions)?;
+            cluster.sessions().flat_map(|session| session.id().get().to_le_bytes()).collect();
+        self.digest(cluster, b't', id.get(), &sessions)?;
         self.state.timers_fired += 1;
-        match self.state.timers.remove(&id) {
+        match self.state.timers.remove(&id.get()) {
             Some(deadline) if deadline <= time => Ok(()),
             deadline => {
                 Err(ServiceError::failed(format!("timer {id} at {time}, set for {deadline:?}")))
@@ -218,7 +234,7 @@ impl ClusteredService for Ledger {
         cluster: &mut Cluster<'_>,
         term: &LeadershipTerm,
     ) -> ServiceResult {
-        self.digest(cluster, b'l', term.leadership_term_id, &[])
+        self.digest(cluster, b'l', term.leadership_term_id.get(), &[])
     }
 
     fn on_role_change(&mut self, cluster: &mut Lifecycle<'_>, role: Role) {
@@ -227,7 +243,7 @@ impl ClusteredService for Ledger {
 }
 
 /// Sends an answer, unless the client is gone. Its session stays: faults may keep it away for longer.
-fn answer(cluster: &mut Cluster<'_>, session: i64, parts: &[&[u8]]) -> ServiceResult {
+fn answer(cluster: &mut Cluster<'_>, session: ClusterSessionId, parts: &[&[u8]]) -> ServiceResult {
     let message = parts.concat();
     let start = Instant::now();
     while let Some(mut open) = cluster.session(session) {

@@ -126,7 +126,8 @@ impl StandIn {
 
     /// Offers a message of the session once. Returns whether it was accepted.
     pub fn try_send_message(&mut self, payload: &[u8]) -> bool {
-        let header = SessionHeader::new(self.leadership_term_id, self.cluster_session_id);
+        let header =
+            SessionHeader::new(self.leadership_term_id.into(), self.cluster_session_id.into());
         let parts = [IoSlice::new(header.as_bytes()), IoSlice::new(payload)];
         self.egress.as_mut().expect("a connected client").offer_parts(&parts).is_ok()
     }

@@ -1,6 +1,7 @@
 //! The life of a server: it is started, has to have everything that former servers had announced, records and replays, and
 //! is killed.
 
+use rusteron_archive::RecordingId;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -115,10 +116,10 @@ impl Session {
         let polled = self.events.poll(
             |message, _| match RecordingEvent::decode(message) {
                 Some(RecordingEvent::Progress { recording_id, position, .. }) => {
-                    note(recording_id, position, false);
+                    note(RecordingId::new(recording_id.get()), position, false);
                 }
                 Some(RecordingEvent::Stopped { recording_id, stop_position, .. }) => {
-                    note(recording_id, stop_position, true);
+                    note(RecordingId::new(recording_id.get()), stop_position, true);
                 }
                 _ => {}
             },
@@ -131,7 +132,11 @@ impl Session {
         }
         for signal in mem::take(&mut *lock(&self.signals)) {
             if let RecordingSignal { recording_id, position: Some(position), kind, .. } = signal {
-                note(recording_id, position, kind == RecordingSignalKind::Stop);
+                note(
+                    RecordingId::new(recording_id.get()),
+                    position,
+                    kind == RecordingSignalKind::Stop,
+                );
             }
         }
         Ok(count)

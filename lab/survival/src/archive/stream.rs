@@ -1,5 +1,6 @@
 //! A stream that is recorded: what was sent, what the archive has announced, and whether it is there.
 
+use rusteron_archive::RecordingId;
 use std::iter;
 use std::thread;
 use std::time::Instant;
@@ -54,7 +55,7 @@ pub(super) struct Stream {
 /// A recording as it should be.
 #[derive(Debug)]
 pub(super) struct Recording {
-    pub(super) id: i64,
+    pub(super) id: RecordingId,
     /// The stream's.
     number: usize,
     term_length: usize,
@@ -121,7 +122,13 @@ impl Stream {
             let no_end = || Finding::new("missing", format!("recording {id} has no end"));
             let continuation = continuation.ok_or_else(no_end)?;
             let publication = aeron.add_exclusive_publication(continuation, stream_id)?;
-            archive.extend_recording(id, channel, stream_id, source, true)?;
+            archive.extend_recording(
+                RecordingId::new(id.get()),
+                channel,
+                stream_id,
+                source,
+                true,
+            )?;
             publication
         } else {
             let (term_length, mtu) = (self.term_length, self.mtu);
@@ -208,7 +215,7 @@ impl Stream {
     }
 
     /// Notes a position that the archive has announced in another way, and whether the recording has ended there.
-    pub(super) fn note(&mut self, id: i64, position: i64, has_stopped: bool) {
+    pub(super) fn note(&mut self, id: RecordingId, position: i64, has_stopped: bool) {
         if let Some(recording) = self.recordings.last_mut().filter(|it| it.id == id) {
             recording.announced = recording.announced.max(position);
             if has_stopped {
@@ -254,7 +261,7 @@ impl Stream {
 }
 
 impl Recording {
-    fn new(id: i64, number: usize, term_length: usize) -> Self {
+    fn new(id: RecordingId, number: usize, term_length: usize) -> Self {
         let (sent, stopped) = (Vec::new(), None);
         Self { id, number, term_length, sent, announced: 0, stopped, end: 0, checked: 0 }
     }
@@ -264,7 +271,7 @@ impl Recording {
         let message = Message {
             stream_id: self.number as i32,
             session_id: 0,
-            publication: self.id as u64,
+            publication: self.id.get() as u64,
             sequence: index as u64,
             phase: life,
         };
@@ -325,7 +332,12 @@ impl Recording {
         params: ReplayParams,
     ) -> Result<Replay, Finding> {
         let params = params.position(self.start_of(index));
-        let subscription = archive.replay(self.id, "aeron:ipc", REPLAY_STREAM_ID, params)?;
+        let subscription = archive.replay(
+            RecordingId::new(self.id.get()),
+            "aeron:ipc",
+            REPLAY_STREAM_ID,
+            params,
+        )?;
         Ok(Replay { subscription, index })
     }
 
@@ -407,7 +419,7 @@ impl Replay {
     }
 }
 
-fn descriptor(archive: &Archive, id: i64) -> Result<RecordingDescriptor, Finding> {
+fn descriptor(archive: &Archive, id: RecordingId) -> Result<RecordingDescriptor, Finding> {
     let missing = || Finding::new("missing", format!("recording {id} is not in the catalog"));
-    archive.recording(id)?.ok_or_else(missing)
+    archive.recording(RecordingId::new(id.get()))?.ok_or_else(missing)
 }

@@ -120,7 +120,8 @@ fn request_in_delegating_invoker() {
     let mut context = server.context();
     context
         .set_delegating_invoker(move || {
-            let kind = |archive: &Archive| archive.start_position(0).map_err(|error| error.kind());
+            let kind =
+                |archive: &Archive| archive.start_position(0.into()).map_err(|error| error.kind());
             let archive = own.get().and_then(std::sync::Weak::upgrade);
             let own = archive.map(|archive| (archive.is_connected(), kind(&archive)));
             let _ = sender.send((kind(&inner), own));
@@ -149,7 +150,7 @@ fn request_in_conductor_callback() {
     let subscription = aeron
         .subscription_builder("aeron:ipc", 9)
         .on_available_image(move |_| {
-            let _ = sender.send(inner.start_position(0).map_err(|error| error.kind()));
+            let _ = sender.send(inner.start_position(0.into()).map_err(|error| error.kind()));
         })
         .add()
         .expect("a subscription");
@@ -208,7 +209,7 @@ fn unsolicited_errors_reach_handler() {
     let params = rusteron_archive::ReplicationParams::new();
     for archive in [&plain, &archive] {
         // The source does not exist, which the archive finds out later.
-        archive.replicate(17, server.control_channel(), 10, &params).expect("an id");
+        archive.replicate(17.into(), server.control_channel(), 10, &params).expect("an id");
     }
     let error = rusteron_test_support::await_some("an error", || {
         archive.check_for_error_response().expect("it goes to the handler");
@@ -528,7 +529,7 @@ fn closed_client_ends_every_attempt() {
     let prepare = || {
         let aeron = impatient_client(&aeron_dir);
         let context = rusteron_archive::PersistentSubscriptionContext::new(
-            0,
+            0.into(),
             "aeron:ipc",
             STREAM,
             "aeron:udp?endpoint=localhost:0",

@@ -1,5 +1,6 @@
 //! Listing and finding recordings.
 
+use rusteron_archive::RecordingId;
 use rusteron_archive::{
     Archive, ArchiveErrorKind, RecordingDescriptor, ReplayParams, Result, SourceLocation,
 };
@@ -23,7 +24,7 @@ fn list_and_find() {
     let server = ArchiveProcess::launch();
     let archive = server.connect();
     assert_eq!(archive.recordings().count(), 0);
-    assert_eq!(archive.recording(0).expect("an answer"), None);
+    assert_eq!(archive.recording(0.into()).expect("an answer"), None);
     let channels = ["aeron:ipc?alias=one", "aeron:ipc?alias=two"];
     let mut session_ids = Vec::new();
     for index in 0..6 {
@@ -54,7 +55,7 @@ fn list_and_find() {
     assert_eq!(from.count(), 2);
     assert_eq!(archive.recording(all[2].recording_id).expect("an answer").as_ref(), Some(&all[2]));
     let find = |channel: &str, stream, session| {
-        archive.find_last_matching_recording(0, channel, stream, session).expect("an answer")
+        archive.find_last_matching_recording(0.into(), channel, stream, session).expect("an answer")
     };
     assert_eq!(find("alias=one", 12, session_ids[4]), Some(all[4].recording_id));
     assert_eq!(find("alias=one", 12, session_ids[5]), None);
@@ -91,11 +92,15 @@ fn more_than_a_page() {
     assert_eq!(listed(Some(77)), []);
 }
 
-fn assert_unknown<const N: usize>(outcomes: [Result<()>; N], recording_id: i64) {
+fn assert_unknown<const N: usize>(outcomes: [Result<()>; N], recording_id: RecordingId) {
     for outcome in outcomes {
         let error = outcome.expect_err("there is no such recording");
         assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
-        assert_eq!((error.code(), error.relevant_id()), (205, Some(recording_id)), "{error:?}");
+        assert_eq!(
+            (error.code(), error.relevant_id()),
+            (205, Some(recording_id.get())),
+            "{error:?}"
+        );
         let text = format!("unknown recording (id {recording_id})");
         assert!(error.to_string().contains(&text), "{error}");
     }
@@ -107,16 +112,16 @@ fn unknown_recordings_are_named() {
     let archive = server.connect();
     let params = ReplayParams::new();
     let outcomes = [
-        archive.recording_position(41).map(drop),
-        archive.start_position(41).map(drop),
-        archive.stop_position(41).map(drop),
-        archive.max_recorded_position(41).map(drop),
-        archive.start_replay(41, "aeron:ipc", 5, params).map(drop),
-        archive.replay(41, "aeron:ipc", 5, params).map(drop),
-        archive.extend_recording(41, "aeron:ipc", 5, SourceLocation::Local, false).map(drop),
-        archive.try_stop_recording_by_identity(41).map(drop),
+        archive.recording_position(41.into()).map(drop),
+        archive.start_position(41.into()).map(drop),
+        archive.stop_position(41.into()).map(drop),
+        archive.max_recorded_position(41.into()).map(drop),
+        archive.start_replay(41.into(), "aeron:ipc", 5, params).map(drop),
+        archive.replay(41.into(), "aeron:ipc", 5, params).map(drop),
+        archive.extend_recording(41.into(), "aeron:ipc", 5, SourceLocation::Local, false).map(drop),
+        archive.try_stop_recording_by_identity(41.into()).map(drop),
     ];
-    assert_unknown(outcomes, 41);
+    assert_unknown(outcomes, 41.into());
 }
 
 #[test]
@@ -124,17 +129,17 @@ fn segments_of_unknown_recordings_are_named() {
     let server = ArchiveProcess::launch();
     let archive = server.connect();
     let outcomes = [
-        archive.truncate_recording(41, 0).map(drop),
-        archive.purge_recording(41).map(drop),
-        archive.detach_segments(41, 0),
-        archive.delete_detached_segments(41).map(drop),
-        archive.purge_segments(41, 0).map(drop),
-        archive.attach_segments(41).map(drop),
-        archive.migrate_segments(41, 42).map(drop),
-        archive.update_channel(41, "aeron:ipc"),
+        archive.truncate_recording(41.into(), 0).map(drop),
+        archive.purge_recording(41.into()).map(drop),
+        archive.detach_segments(41.into(), 0),
+        archive.delete_detached_segments(41.into()).map(drop),
+        archive.purge_segments(41.into(), 0).map(drop),
+        archive.attach_segments(41.into()).map(drop),
+        archive.migrate_segments(41.into(), 42.into()).map(drop),
+        archive.update_channel(41.into(), "aeron:ipc"),
     ];
-    assert_unknown(outcomes, 41);
+    assert_unknown(outcomes, 41.into());
     // The other of two.
     let id = stopped(&archive, 1).recording_id;
-    assert_unknown([archive.migrate_segments(id, 42).map(drop)], 42);
+    assert_unknown([archive.migrate_segments(id, 42.into()).map(drop)], 42.into());
 }

@@ -1,5 +1,6 @@
 //! Starting, following, extending and stopping recordings.
 
+use rusteron_archive::RecordingId;
 use std::time::Duration;
 
 use rusteron_archive::{
@@ -30,7 +31,7 @@ fn start_and_stop() {
     archive.stop_recording_subscription(by_id).expect("it was recorded");
     let error = archive.stop_recording_subscription(by_id).expect_err("it is over");
     assert_eq!(error.kind(), ArchiveErrorKind::UnknownSubscription, "{error}");
-    assert_eq!((error.relevant_id(), error.code()), (Some(by_id), 204));
+    assert_eq!((error.relevant_id(), error.code()), (Some(by_id.get()), 204));
     assert!(!archive.try_stop_recording_subscription(by_id).expect("an answer"));
     let id = start();
     assert!(archive.try_stop_recording_subscription(id).expect("an answer"));
@@ -308,9 +309,9 @@ const TYPE_ID: i32 = 100;
 const SESSION_ID: i32 = -7;
 
 /// Adds the counter that an archive shows for a recording.
-fn recording(aeron: &Aeron, recording_id: i64, archive_id: i64) -> Counter {
+fn recording(aeron: &Aeron, recording_id: RecordingId, archive_id: i64) -> Counter {
     let source = b"aeron:ipc";
-    let mut key = recording_id.to_le_bytes().to_vec();
+    let mut key = recording_id.get().to_le_bytes().to_vec();
     key.extend(SESSION_ID.to_le_bytes());
     key.extend((source.len() as i32).to_le_bytes());
     key.extend(source);
@@ -328,23 +329,23 @@ fn find_by_archive_id() {
     let mut context = Context::new().expect("a context");
     context.set_dir(driver.aeron_dir()).expect("a directory");
     let aeron = Aeron::connect(context).expect("a client");
-    let counters = [41, 42].map(|archive_id| recording(&aeron, 0, archive_id));
+    let counters = [41, 42].map(|archive_id| recording(&aeron, 0.into(), archive_id));
     for (counter, archive_id) in counters.iter().zip([41, 42]) {
-        let by_id = RecordingPos::find_by_recording_id(&aeron, 0, Some(archive_id));
+        let by_id = RecordingPos::find_by_recording_id(&aeron, 0.into(), Some(archive_id));
         let by_session = RecordingPos::find_by_session_id(&aeron, SESSION_ID, Some(archive_id));
         for found in [by_id, by_session] {
             let found = found.expect("a counter");
             assert_eq!(found.counter_id(), counter.counter_id());
-            assert_eq!((found.recording_id(), found.archive_id()), (0, Some(archive_id)));
+            assert_eq!((found.recording_id(), found.archive_id()), (0.into(), Some(archive_id)));
             assert_eq!((found.session_id(), found.source_identity()), (SESSION_ID, "aeron:ipc"));
             assert!(found.is_active());
         }
     }
-    assert!(RecordingPos::find_by_recording_id(&aeron, 0, Some(43)).is_none());
-    assert!(RecordingPos::find_by_recording_id(&aeron, 1, Some(41)).is_none());
+    assert!(RecordingPos::find_by_recording_id(&aeron, 0.into(), Some(43)).is_none());
+    assert!(RecordingPos::find_by_recording_id(&aeron, 1.into(), Some(41)).is_none());
     assert!(RecordingPos::find_by_session_id(&aeron, SESSION_ID, Some(43)).is_none());
     assert!(RecordingPos::find_by_session_id(&aeron, SESSION_ID + 1, Some(41)).is_none());
-    assert!(RecordingPos::find_by_recording_id(&aeron, 0, None).is_some());
+    assert!(RecordingPos::find_by_recording_id(&aeron, 0.into(), None).is_some());
 }
 
 #[test]
@@ -354,13 +355,14 @@ fn counter_of_another_recording_is_not_active() {
     });
     let aeron = rusteron_test_support::connect(&driver);
     for (other_id, other_archive) in [(8, 41), (7, 42)] {
-        let first = recording(&aeron, 7, 41);
-        let found = RecordingPos::find_by_recording_id(&aeron, 7, Some(41)).expect("a counter");
+        let first = recording(&aeron, 7.into(), 41);
+        let found =
+            RecordingPos::find_by_recording_id(&aeron, 7.into(), Some(41)).expect("a counter");
         drop(first);
         // The driver gives the id to another recording's counter.
         let mut others = Vec::new();
         await_that("the counter's id", || {
-            others.push(recording(&aeron, other_id, other_archive));
+            others.push(recording(&aeron, RecordingId::new(other_id), other_archive));
             others.iter().any(|other| other.counter_id() == found.counter_id())
         });
         assert!(!found.is_active());

@@ -47,7 +47,7 @@ fn position_and_length() {
         .start_replay(recording_id, "aeron:ipc", REPLAY_STREAM, recorded().position(position + 32))
         .expect_err("a position after the end");
     assert_eq!(error.kind(), ArchiveErrorKind::InvalidPosition, "{error}");
-    assert_eq!(error.relevant_id(), Some(recording_id));
+    assert_eq!(error.relevant_id(), Some(recording_id.get()));
 }
 
 #[test]
@@ -169,7 +169,8 @@ fn stop_one_and_all() {
     archive.stop_replay(first_id).expect("it was replayed");
     await_end(first);
     let (second, _) = start(2002);
-    let error = archive.stop_all_replays(Some(-1)).expect_err("no recording, and not all of them");
+    let error =
+        archive.stop_all_replays(Some((-1).into())).expect_err("no recording, and not all of them");
     assert_eq!(error.kind(), ArchiveErrorKind::InvalidArgument, "{error}");
     let (third, _) = start(2003);
     archive.stop_all_replays(Some(recording_id)).expect("they were replayed");
@@ -199,7 +200,7 @@ fn response_channel_token() {
             let (server, aeron) = (&server, &aeron);
             scope.spawn(move || {
                 let archive = Archive::connect(aeron, server.udp_context()).expect("a session");
-                for params in [recorded(), recorded().replay_token(recording_id + 4711)] {
+                for params in [recorded(), recorded().replay_token(4711)] {
                     // One of its own: the driver may still be closing the socket of the one before.
                     let port = rusteron_test_support::free_port();
                     let channel =

@@ -1,5 +1,6 @@
 //! Copying recordings between archives.
 
+use rusteron_archive::RecordingId;
 use std::sync::mpsc;
 
 use rusteron_archive::{
@@ -37,7 +38,7 @@ fn is_counted(archive: &Archive, texts: &[&str]) -> bool {
     counters.iter().any(|counter| texts.iter().all(|text| counter.label.contains(text)))
 }
 
-fn replayed(archive: &Archive, recording_id: i64) -> Vec<u64> {
+fn replayed(archive: &Archive, recording_id: RecordingId) -> Vec<u64> {
     replay_all(archive, recording_id, ReplayParams::new().length(ReplayLength::Recorded))
 }
 
@@ -144,7 +145,7 @@ fn source_rejects() {
     let (copy, signals) = listening(&copy_server);
     let refusal = |credentials: &[u8]| {
         let params = ReplicationParams::new().encoded_credentials(credentials);
-        copy.replicate(17, source_server.control_channel(), 10, &params).expect("an id");
+        copy.replicate(17.into(), source_server.control_channel(), 10, &params).expect("an id");
         let error = await_some("an error", || copy.check_for_error_response().err());
         let end = await_signal(&copy, &signals, RecordingSignalKind::ReplicateEnd);
         assert_eq!(end.position, None);
@@ -167,7 +168,7 @@ fn unknown_destination_is_named() {
     let server = ArchiveProcess::launch();
     let archive = server.connect();
     let (_publication, id, _) = record(&archive, 10);
-    let params = ReplicationParams::new().dst_recording_id(88);
+    let params = ReplicationParams::new().dst_recording_id(88.into());
     let error = archive.replicate(id, server.control_channel(), 10, &params).expect_err("unknown");
     assert_eq!(error.kind(), ArchiveErrorKind::UnknownRecording, "{error:?}");
     assert_eq!(error.relevant_id(), Some(88), "{error:?}");
@@ -182,10 +183,10 @@ fn request_too_long() {
         .replication_channel(channel.clone())
         .src_response_channel(channel.clone())
         .encoded_credentials(vec![0; 3000]);
-    let error = archive.replicate(0, &channel, 10, &params).expect_err("too much");
+    let error = archive.replicate(0.into(), &channel, 10, &params).expect_err("too much");
     assert_eq!(error.kind(), ArchiveErrorKind::InvalidArgument, "{error}");
     let params = ReplicationParams::new().encoded_credentials(vec![0; 4000]);
-    let error = archive.replicate(0, "aeron:ipc", 10, &params).expect_err("too long");
+    let error = archive.replicate(0.into(), "aeron:ipc", 10, &params).expect_err("too long");
     assert!(error.to_string().contains("4000 bytes"), "{error}");
 }
 
@@ -196,14 +197,14 @@ fn null_parameters_are_rejected() {
     let params = ReplicationParams::new;
     let refused = [
         ("stop_position", params().stop_position(-1)),
-        ("dst_recording_id", params().dst_recording_id(-1)),
+        ("dst_recording_id", params().dst_recording_id((-1).into())),
         ("channel_tag_id", params().channel_tag_id(-1)),
         ("subscription_tag_id", params().subscription_tag_id(-1)),
         ("file_io_max_length", params().file_io_max_length(usize::MAX)),
         ("replication_session_id", params().replication_session_id(-1)),
     ];
     for (name, params) in refused {
-        let error = archive.replicate(0, "aeron:ipc", 10, &params).expect_err("refused");
+        let error = archive.replicate(0.into(), "aeron:ipc", 10, &params).expect_err("refused");
         assert_eq!(error.kind(), ArchiveErrorKind::InvalidArgument, "{error}");
         assert!(error.message().starts_with(name), "{error}");
     }

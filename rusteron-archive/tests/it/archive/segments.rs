@@ -1,5 +1,6 @@
 //! Shortening recordings, and moving their segments.
 
+use rusteron_archive::RecordingId;
 use rusteron_archive::{
     Archive, ArchiveErrorKind, RecordingDescriptor, ReplayLength, ReplayParams, ReplicationParams,
     SourceLocation,
@@ -25,11 +26,11 @@ fn stopped(archive: &Archive, count: u64) -> RecordingDescriptor {
     descriptor
 }
 
-fn replayed(archive: &Archive, recording_id: i64) -> Vec<u64> {
+fn replayed(archive: &Archive, recording_id: RecordingId) -> Vec<u64> {
     replay_all(archive, recording_id, ReplayParams::new().length(ReplayLength::Recorded))
 }
 
-fn ids(archive: &Archive) -> Vec<i64> {
+fn ids(archive: &Archive) -> Vec<RecordingId> {
     archive.recordings().map(|it| it.expect("a descriptor").recording_id).collect()
 }
 
@@ -42,7 +43,7 @@ fn truncate_recording() {
     for bad in [COUNT as i64 * FRAME + SEGMENT, 7] {
         let error = archive.truncate_recording(id, bad).expect_err("a bad position");
         assert_eq!(error.kind(), ArchiveErrorKind::InvalidPosition, "{bad}: {error}");
-        assert_eq!(error.relevant_id(), Some(id));
+        assert_eq!(error.relevant_id(), Some(id.get()));
         // Archives of this version have a number for some bad positions only.
         assert!(matches!(error.code(), 200 | 216), "{error}");
         assert!(error.correlation_id().is_some());
@@ -77,40 +78,45 @@ fn negative_arguments() {
     let replication = ReplicationParams::new();
     let timeout = rusteron_test_support::DEADLINE;
     let outcomes = [
-        ("recording_id", archive.truncate_recording(-1, 0).map(drop)),
+        ("recording_id", archive.truncate_recording((-1).into(), 0).map(drop)),
         ("position", archive.truncate_recording(id, -1).map(drop)),
-        ("recording_id", archive.purge_recording(-1).map(drop)),
-        ("recording_id", archive.recording_position(-1).map(drop)),
-        ("recording_id", archive.start_position(-1).map(drop)),
-        ("recording_id", archive.stop_position(-1).map(drop)),
-        ("recording_id", archive.max_recorded_position(-1).map(drop)),
-        ("recording_id", archive.await_recorded(-1, 0, timeout).map(drop)),
+        ("recording_id", archive.purge_recording((-1).into()).map(drop)),
+        ("recording_id", archive.recording_position((-1).into()).map(drop)),
+        ("recording_id", archive.start_position((-1).into()).map(drop)),
+        ("recording_id", archive.stop_position((-1).into()).map(drop)),
+        ("recording_id", archive.max_recorded_position((-1).into()).map(drop)),
+        ("recording_id", archive.await_recorded((-1).into(), 0, timeout).map(drop)),
         ("position", archive.await_recorded(id, -1, timeout).map(drop)),
-        ("recording_id", archive.start_replay(-1, "aeron:ipc", 5, params).map(drop)),
-        ("recording_id", archive.replay(-1, "aeron:ipc", 5, params).map(drop)),
-        ("recording_id", archive.stop_all_replays(Some(-1))),
+        ("recording_id", archive.start_replay((-1).into(), "aeron:ipc", 5, params).map(drop)),
+        ("recording_id", archive.replay((-1).into(), "aeron:ipc", 5, params).map(drop)),
+        ("recording_id", archive.stop_all_replays(Some((-1).into()))),
         (
             "recording_id",
-            archive.extend_recording(-1, "aeron:ipc", 5, SourceLocation::Local, false).map(drop),
+            archive
+                .extend_recording((-1).into(), "aeron:ipc", 5, SourceLocation::Local, false)
+                .map(drop),
         ),
-        ("recording_id", archive.detach_segments(-1, 0)),
+        ("recording_id", archive.detach_segments((-1).into(), 0)),
         ("new_start_position", archive.detach_segments(id, -1)),
-        ("recording_id", archive.delete_detached_segments(-1).map(drop)),
-        ("recording_id", archive.purge_segments(-1, 0).map(drop)),
+        ("recording_id", archive.delete_detached_segments((-1).into()).map(drop)),
+        ("recording_id", archive.purge_segments((-1).into(), 0).map(drop)),
         ("new_start_position", archive.purge_segments(id, -1).map(drop)),
-        ("recording_id", archive.attach_segments(-1).map(drop)),
-        ("src_recording_id", archive.migrate_segments(-1, id).map(drop)),
-        ("dst_recording_id", archive.migrate_segments(id, -1).map(drop)),
-        ("recording_id", archive.update_channel(-1, "aeron:ipc")),
-        ("recording_id", archive.try_stop_recording_by_identity(-1).map(drop)),
-        ("subscription_id", archive.stop_recording_subscription(-1)),
-        ("subscription_id", archive.try_stop_recording_subscription(-1).map(drop)),
-        ("recording_id", archive.recording(-1).map(drop)),
-        ("recording_id", archive.recordings_from(-1).next().expect("an item").map(drop)),
-        ("min_recording_id", archive.find_last_matching_recording(-1, "", 5, 5).map(drop)),
-        ("src_recording_id", archive.replicate(-1, "aeron:ipc", 10, &replication).map(drop)),
-        ("replication_id", archive.stop_replication(-1)),
-        ("replication_id", archive.try_stop_replication(-1).map(drop)),
+        ("recording_id", archive.attach_segments((-1).into()).map(drop)),
+        ("src_recording_id", archive.migrate_segments((-1).into(), id).map(drop)),
+        ("dst_recording_id", archive.migrate_segments(id, (-1).into()).map(drop)),
+        ("recording_id", archive.update_channel((-1).into(), "aeron:ipc")),
+        ("recording_id", archive.try_stop_recording_by_identity((-1).into()).map(drop)),
+        ("subscription_id", archive.stop_recording_subscription((-1).into())),
+        ("subscription_id", archive.try_stop_recording_subscription((-1).into()).map(drop)),
+        ("recording_id", archive.recording((-1).into()).map(drop)),
+        ("recording_id", archive.recordings_from((-1).into()).next().expect("an item").map(drop)),
+        ("min_recording_id", archive.find_last_matching_recording((-1).into(), "", 5, 5).map(drop)),
+        (
+            "src_recording_id",
+            archive.replicate((-1).into(), "aeron:ipc", 10, &replication).map(drop),
+        ),
+        ("replication_id", archive.stop_replication((-1).into())),
+        ("replication_id", archive.try_stop_replication((-1).into()).map(drop)),
     ];
     for (name, outcome) in outcomes {
         let error = outcome.expect_err(name);

@@ -85,9 +85,9 @@ impl ConnectIo for Script {
         Ok(())
     }
 
-    fn next_correlation_id(&mut self) -> i64 {
+    fn next_correlation_id(&mut self) -> CorrelationId {
         self.next_correlation_id += 1;
-        self.next_correlation_id
+        CorrelationId::new(self.next_correlation_id)
     }
 }
 
@@ -163,10 +163,10 @@ impl Attempt {
     }
 }
 
-fn event(correlation_id: i64, code: i32, detail: &str) -> Vec<u8> {
+fn event(correlation_id: CorrelationId, code: i32, detail: &str) -> Vec<u8> {
     let event = SessionEvent {
         cluster_session_id: 9,
-        correlation_id,
+        correlation_id: correlation_id.get(),
         leadership_term_id: 4,
         leader_member_id: 1,
         code,
@@ -177,9 +177,10 @@ fn event(correlation_id: i64, code: i32, detail: &str) -> Vec<u8> {
     event.to_vec()
 }
 
-fn challenge(correlation_id: i64) -> Vec<u8> {
+fn challenge(correlation_id: CorrelationId) -> Vec<u8> {
     let encoded_challenge = b"who";
-    Challenge { correlation_id, cluster_session_id: 9, encoded_challenge }.to_vec()
+    Challenge { correlation_id: correlation_id.get(), cluster_session_id: 9, encoded_challenge }
+        .to_vec()
 }
 
 fn temporary() -> Error {
@@ -205,8 +206,8 @@ fn connects_to_first_connected_member() {
     attempt.respond(0, "");
     let connected = attempt.try_poll().unwrap().unwrap();
     let expected = Connected {
-        cluster_session_id: 9,
-        leadership_term_id: 4,
+        cluster_session_id: 9.into(),
+        leadership_term_id: 4.into(),
         leader_member_id: 1,
         leader_heartbeat_timeout: Some(Duration::from_secs(10)),
         image_correlation_id: IMAGE,
@@ -254,7 +255,7 @@ fn invalid_endpoint_is_refused() {
 fn messages_before_the_request_are_discarded() {
     let mut attempt = Attempt::with_members();
     attempt.io.connected.clear();
-    attempt.io.responses.push_back(event(1, 0, ""));
+    attempt.io.responses.push_back(event(1.into(), 0, ""));
     assert_eq!(attempt.poll(), ConnectState::AwaitConnected);
     assert!(attempt.io.responses.is_empty());
     attempt.io.connected.insert(0);
@@ -395,15 +396,16 @@ fn no_answer_is_a_timeout() {
 fn other_answers_are_ignored() {
     let mut attempt = Attempt::sent_to(0);
     let own = attempt.connect.correlation_id;
+    let another = CorrelationId::new(own.get() + 1);
     let mut other_schema = event(own, 0, "");
     other_schema[4] = 101;
     let mut other_template = event(own, 0, "");
     other_template[2] = 99;
     let truncated = event(own, 0, "")[..40].to_vec();
     let others = [
-        event(own + 1, 0, ""),
-        event(own + 1, 1, "another session's"),
-        challenge(own + 1),
+        event(another, 0, ""),
+        event(another, 1, "another session's"),
+        challenge(another),
         other_schema,
         other_template,
         truncated,
@@ -448,7 +450,7 @@ fn challenge_is_answered() {
     let second = attempt.connect.correlation_id;
     assert_ne!(first, second);
     let (template, fields, data) = decode_values(&attempt.io.sent[1].1).unwrap();
-    assert_eq!((template, fields), (ChallengeResponse::TEMPLATE_ID, vec![second, 9]));
+    assert_eq!((template, fields), (ChallengeResponse::TEMPLATE_ID, vec![second.get(), 9]));
     assert_eq!(data, [b"who!"]);
     // An answer to the first request is not meant any more.
     attempt.io.responses.push_back(event(first, 0, ""));

@@ -1,5 +1,6 @@
 //! Recovery from a snapshot, and taking one.
 
+use crate::ids::LeadershipTermId;
 use std::time::Instant;
 
 use crate::codec;
@@ -92,7 +93,7 @@ impl<S: ClusteredService> Core<S> {
     pub(crate) fn take_snapshot(
         &mut self,
         network: &mut dyn Network,
-        leadership_term_id: i64,
+        leadership_term_id: LeadershipTermId,
     ) -> Result<(), TerminationCause> {
         let app_version = self.settings.app_version;
         let background = self.background();
@@ -119,7 +120,7 @@ impl<S: ClusteredService> Core<S> {
 
 struct Content<'a, S> {
     background: Background<'a, S>,
-    leadership_term_id: i64,
+    leadership_term_id: LeadershipTermId,
     app_version: AppVersion,
 }
 
@@ -129,7 +130,7 @@ impl<S: ClusteredService> SnapshotContent for Content<'_, S> {
         let marker = |mark| codec::SnapshotMarker {
             type_id: SERVICE_SNAPSHOT,
             log_position: state.log_position,
-            leadership_term_id: self.leadership_term_id,
+            leadership_term_id: self.leadership_term_id.get(),
             index: 0,
             mark,
             time_unit: state.time_unit.code(),
@@ -138,7 +139,7 @@ impl<S: ClusteredService> SnapshotContent for Content<'_, S> {
         offer_all(sink, &marker(BEGIN).to_vec())?;
         for session in state.sessions.values() {
             let session = codec::ClientSession {
-                cluster_session_id: session.id(),
+                cluster_session_id: session.id().get(),
                 response_stream_id: session.response_stream_id(),
                 response_channel: session.response_channel().as_bytes(),
                 encoded_principal: session.encoded_principal(),

@@ -44,12 +44,12 @@ impl Recorder {
             b"fail" => Err(ServiceError::failed("on request")),
             b"panic" => panic!("on request"),
             b"end" => Err(ServiceError::Terminate),
-            b"timer" => cluster.schedule_timer(7, 99),
+            b"timer" => cluster.schedule_timer(7.into(), 99),
             b"swallow" => {
-                let _ = cluster.schedule_timer(7, 99);
+                let _ = cluster.schedule_timer(7.into(), 99);
                 Ok(())
             }
-            b"cancel" => cluster.cancel_timer(7),
+            b"cancel" => cluster.cancel_timer(7.into()),
             b"offer" => cluster.offer(b"to all").map(drop),
             b"answer" => {
                 let mut sent = Vec::new();
@@ -61,7 +61,7 @@ impl Recorder {
                 Ok(())
             }
             b"claim" => {
-                let mut session = cluster.session(5).expect("open");
+                let mut session = cluster.session(5.into()).expect("open");
                 let max = session.max_claim_length();
                 let claims = [0, max, max + 1, usize::MAX]
                     .map(|length| session.try_claim(length).map(|claim| claim.len()));
@@ -69,7 +69,7 @@ impl Recorder {
                 Ok(())
             }
             b"close" => {
-                let closed = cluster.session(5).expect("open").close()?;
+                let closed = cluster.session(5.into()).expect("open").close()?;
                 self.add(format!("closed {closed}"));
                 Ok(())
             }
@@ -84,7 +84,7 @@ impl ClusteredService for Recorder {
         cluster: &mut Lifecycle<'_>,
         snapshot: Option<&mut SnapshotReader<'_>>,
     ) -> ServiceResult {
-        let ids: Vec<i64> = cluster.sessions().map(SessionInfo::id).collect();
+        let ids: Vec<ClusterSessionId> = cluster.sessions().map(SessionInfo::id).collect();
         self.add(format!("start at {} {:?} {ids:?}", cluster.log_position(), cluster.time_unit()));
         if let Some(snapshot) = snapshot {
             snapshot.read_to_end(&mut self.state)?;
@@ -99,7 +99,12 @@ impl ClusteredService for Recorder {
         }
     }
 
-    fn on_session_open(&mut self, _: &mut Cluster<'_>, id: i64, timestamp: i64) -> ServiceResult {
+    fn on_session_open(
+        &mut self,
+        _: &mut Cluster<'_>,
+        id: ClusterSessionId,
+        timestamp: i64,
+    ) -> ServiceResult {
         self.enter("on_session_open");
         self.add(format!("open {id} {timestamp}"));
         Ok(())
@@ -131,7 +136,12 @@ impl ClusteredService for Recorder {
         self.obey(cluster, message.payload)
     }
 
-    fn on_timer_event(&mut self, cluster: &mut Cluster<'_>, id: i64, time: i64) -> ServiceResult {
+    fn on_timer_event(
+        &mut self,
+        cluster: &mut Cluster<'_>,
+        id: CorrelationId,
+        time: i64,
+    ) -> ServiceResult {
         self.enter("on_timer_event");
         self.add(format!("timer {id} {time} at {}", cluster.log_position()));
         Ok(())
@@ -218,7 +228,7 @@ impl Harness {
         snapshot: Result<Option<&mut dyn SnapshotSource>, SnapshotError>,
     ) -> Result<(), TerminationCause> {
         let recovery = Recovery {
-            leadership_term_id: -1,
+            leadership_term_id: (-1).into(),
             log_position: 0,
             timestamp: 10,
             snapshot_recording_id: None,

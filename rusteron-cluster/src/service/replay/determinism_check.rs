@@ -1,5 +1,7 @@
 //! Two runs of a service over one log.
 
+use crate::ids::{ClusterSessionId, LeadershipTermId};
+use rusteron_core::RecordingId;
 use std::fmt;
 use std::sync::Arc;
 use std::thread;
@@ -200,7 +202,8 @@ impl<S: ClusteredService> Run<S> {
         };
         let entry = check.log.beginning(check.service_id, check.is_last_snapshot_wanted)?;
         let recovery = Recovery {
-            leadership_term_id: entry.map_or(-1, |entry| entry.leadership_term_id),
+            leadership_term_id: entry
+                .map_or(LeadershipTermId::new(-1), |entry| entry.leadership_term_id),
             log_position: entry.map_or(0, |entry| entry.log_position),
             timestamp: entry.map_or(0, |entry| entry.timestamp),
             snapshot_recording_id: entry.map(|entry| entry.recording_id),
@@ -293,11 +296,11 @@ impl<S: ClusteredService> Run<S> {
             leadership_term_id: state.leadership_term_id,
             log_position: state.log_position,
             timestamp: state.time,
-            snapshot_recording_id: Some(0),
+            snapshot_recording_id: Some(RecordingId::new(0)),
         };
         // A member asks once to close a session. Snapshots leave out that it has asked.
         let sessions = state.sessions.values().filter(|session| session.is_closing());
-        let closing: Vec<i64> = sessions.map(SessionInfo::id).collect();
+        let closing: Vec<ClusterSessionId> = sessions.map(SessionInfo::id).collect();
         self.core = Core::new(factory(), self.settings.clone());
         self.recover(&recovery, Some(snapshot))?;
         self.core.set_closing(&closing);
@@ -420,7 +423,7 @@ fn describe(message: &[u8]) -> String {
     match codec::parse(message) {
         Ok((Message::SessionMessageHeader(header), payload)) => {
             let payload = Shown(payload);
-            match MessageSource::from_session_id(header.cluster_session_id) {
+            match MessageSource::from_session_id(ClusterSessionId::new(header.cluster_session_id)) {
                 MessageSource::Client { session_id } => {
                     format!("message of session {session_id}: {payload}")
                 }

@@ -1,5 +1,6 @@
 //! The log of a member, in the files of its archive.
 
+use rusteron_core::RecordingId;
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -113,7 +114,7 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    pub(super) fn open(archive_dir: &Path, recording_id: i64) -> Result<Self> {
+    pub(super) fn open(archive_dir: &Path, recording_id: RecordingId) -> Result<Self> {
         let prefix = format!("{recording_id}-");
         let cannot = |error| io_error(archive_dir, &error);
         let mut segments = Vec::new();
@@ -222,7 +223,7 @@ pub(super) fn invalid(text: impl Into<String>) -> ClusterError {
 }
 
 /// Returns the recording of the last term, which holds all terms of the member.
-fn last_term(entries: &[RecordingLogEntry]) -> Option<i64> {
+fn last_term(entries: &[RecordingLogEntry]) -> Option<RecordingId> {
     let is_term = |entry: &&RecordingLogEntry| entry.kind == RecordingLogEntryKind::Term;
     let terms = entries.iter().filter(is_term).filter(|entry| entry.is_valid);
     terms.max_by_key(|term| term.leadership_term_id).map(|term| term.recording_id)
@@ -250,7 +251,7 @@ mod tests {
             fs::write(dir.join(format!("7-{}.rec", 256 * index)), segment).expect("a file");
         }
         fs::write(dir.join("77-0.rec"), [0; 256]).expect("a file");
-        Recording::open(dir, 7).expect("a recording")
+        Recording::open(dir, RecordingId::new(7)).expect("a recording")
     }
 
     /// Messages with the positions behind them.
@@ -300,17 +301,17 @@ mod tests {
         fails(&[frame(BEGIN_FLAG | END_FLAG, TYPE_DATA, &[0; 300])], "damaged at position 0");
         fails(&[vec![0; 300]], "more files");
         fs::remove_file(dir.path().join("7-0.rec")).expect("a file");
-        let rest = Recording::open(dir.path(), 7).expect("a recording");
+        let rest = Recording::open(dir.path(), RecordingId::new(7)).expect("a recording");
         assert!(messages(&rest, 0).is_err());
-        assert!(Recording::open(dir.path(), 8).is_err());
+        assert!(Recording::open(dir.path(), RecordingId::new(8)).is_err());
     }
 
     fn entry(kind: RecordingLogEntryKind, recording_id: i64, term: i64) -> RecordingLogEntry {
         RecordingLogEntry {
             kind,
             is_valid: true,
-            recording_id,
-            leadership_term_id: term,
+            recording_id: recording_id.into(),
+            leadership_term_id: term.into(),
             term_base_log_position: 0,
             log_position: 640,
             timestamp: 77,
@@ -324,7 +325,7 @@ mod tests {
         use RecordingLogEntryKind::{Snapshot, Term};
         let invalid = RecordingLogEntry { is_valid: false, ..entry(Term, 9, 7) };
         let entries = [entry(Term, 5, 1), entry(Term, 4, 0), entry(Snapshot, 8, 3), invalid];
-        assert_eq!(last_term(&entries), Some(5));
+        assert_eq!(last_term(&entries), Some(5.into()));
         assert_eq!(last_term(&entries[2..]), None);
     }
 }

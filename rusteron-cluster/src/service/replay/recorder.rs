@@ -1,5 +1,7 @@
 //! Everything that a service does to the outside, recorded instead of sent.
 
+use crate::ids::{ClusterSessionId, CorrelationId};
+use rusteron_core::RecordingId;
 use std::fmt::{self, Display};
 use std::io::IoSlice;
 
@@ -22,26 +24,26 @@ pub enum Effect {
     /// An answer to a client.
     Answer {
         /// The session of the client.
-        session_id: i64,
+        session_id: ClusterSessionId,
         /// The bytes of the answer.
         message: Vec<u8>,
     },
     /// A request to close a session.
     SessionClosed {
         /// The session.
-        session_id: i64,
+        session_id: ClusterSessionId,
     },
     /// A timer that was set.
     TimerScheduled {
         /// The id of the timer.
-        correlation_id: i64,
+        correlation_id: CorrelationId,
         /// The deadline in the unit of the cluster's time.
         deadline: i64,
     },
     /// A timer that was cancelled.
     TimerCancelled {
         /// The id of the timer.
-        correlation_id: i64,
+        correlation_id: CorrelationId,
     },
     /// A message to the services of the cluster.
     Message(
@@ -73,14 +75,14 @@ impl Effect {
         let (header, body) = MessageHeader::split(message)?;
         Some(match Message::decode(header, body)? {
             Message::ScheduleTimer(timer) => Self::TimerScheduled {
-                correlation_id: timer.correlation_id,
+                correlation_id: CorrelationId::new(timer.correlation_id),
                 deadline: timer.deadline,
             },
             Message::CancelTimer(timer) => {
-                Self::TimerCancelled { correlation_id: timer.correlation_id }
+                Self::TimerCancelled { correlation_id: CorrelationId::new(timer.correlation_id) }
             }
             Message::CloseSession(close) => {
-                Self::SessionClosed { session_id: close.cluster_session_id }
+                Self::SessionClosed { session_id: ClusterSessionId::new(close.cluster_session_id) }
             }
             Message::SessionMessageHeader(_) => {
                 Self::Message(message.get(HEADER_LENGTH..)?.to_vec())
@@ -89,7 +91,7 @@ impl Effect {
         })
     }
 
-    pub(super) fn answer(session_id: i64, parts: &[IoSlice<'_>]) -> Self {
+    pub(super) fn answer(session_id: ClusterSessionId, parts: &[IoSlice<'_>]) -> Self {
         Self::Answer { session_id, message: parts.iter().flat_map(|part| part.to_vec()).collect() }
     }
 
@@ -97,16 +99,16 @@ impl Effect {
     pub(super) fn digest(&self, digest: &mut Digest) {
         match self {
             Self::Answer { session_id, message } => {
-                digest.add(1, &session_id.to_le_bytes());
+                digest.add(1, &session_id.get().to_le_bytes());
                 digest.add(2, message);
             }
-            Self::SessionClosed { session_id } => digest.add(3, &session_id.to_le_bytes()),
+            Self::SessionClosed { session_id } => digest.add(3, &session_id.get().to_le_bytes()),
             Self::TimerScheduled { correlation_id, deadline } => {
-                digest.add(4, &correlation_id.to_le_bytes());
+                digest.add(4, &correlation_id.get().to_le_bytes());
                 digest.add(5, &deadline.to_le_bytes());
             }
             Self::TimerCancelled { correlation_id } => {
-                digest.add(6, &correlation_id.to_le_bytes());
+                digest.add(6, &correlation_id.get().to_le_bytes());
             }
             Self::Message(message) => digest.add(7, message),
             Self::Snapshot { digest: content, .. } => digest.add(8, &content.to_le_bytes()),
@@ -306,7 +308,7 @@ impl Network for Recorder {
         Err(Error::from(OfferError::NotConnected))
     }
 
-    fn mock_answer(&mut self, session_id: i64, parts: &[IoSlice<'_>]) {
+    fn mock_answer(&mut self, session_id: ClusterSessionId, parts: &[IoSlice<'_>]) {
         self.effects.push(Effect::answer(session_id, parts));
     }
 
@@ -314,12 +316,15 @@ impl Network for Recorder {
         self.effects.push(Effect::Error(error.to_string()));
     }
 
-    fn record_snapshot(&mut self, content: &mut dyn SnapshotContent) -> Result<i64, SnapshotError> {
+    fn record_snapshot(
+        &mut self,
+        content: &mut dyn SnapshotContent,
+    ) -> Result<RecordingId, SnapshotError> {
         let mut snapshot = Snapshot::default();
         content.write(&mut snapshot)?;
         self.effects.push(snapshot.effect());
         self.snapshot = Some(snapshot);
-        Ok(0)
+        Ok(RecordingId::new(0))
     }
 
     fn client_id(&self) -> i64 {

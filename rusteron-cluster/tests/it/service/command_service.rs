@@ -1,5 +1,7 @@
 //! A service that obeys commands, and digests all events: the oracle of tests on one member.
 
+use rusteron_cluster::ClusterSessionId;
+use rusteron_cluster::CorrelationId;
 use std::io::{Read as _, Write as _};
 use std::sync::{Arc, Mutex};
 
@@ -83,7 +85,12 @@ impl CommandService {
         self.seen.lock().expect("no panic").digests.push((position, self.digest));
     }
 
-    fn obey(&mut self, cluster: &mut Cluster<'_>, session: i64, command: &str) -> ServiceResult {
+    fn obey(
+        &mut self,
+        cluster: &mut Cluster<'_>,
+        session: ClusterSessionId,
+        command: &str,
+    ) -> ServiceResult {
         let words: Vec<&str> = command.split(' ').collect();
         let answer = match words[..] {
             ["echo", ..] => command["echo ".len()..].to_owned(),
@@ -108,7 +115,8 @@ impl CommandService {
                 Err(not_sent) => format!("not sent: {not_sent}"),
             },
             ["close"] => {
-                let mut session = cluster.session(session).expect("an open session");
+                let mut session =
+                    cluster.session(ClusterSessionId::new(session.get())).expect("an open session");
                 while !session.close()? {}
                 return Ok(());
             }
@@ -125,15 +133,17 @@ impl CommandService {
     }
 
     fn tell_all(&mut self, cluster: &mut Cluster<'_>, text: &str) -> ServiceResult {
-        let ids: Vec<i64> = cluster.sessions().map(SessionInfo::id).collect();
+        let ids: Vec<ClusterSessionId> = cluster.sessions().map(SessionInfo::id).collect();
         ids.into_iter().try_for_each(|id| send(cluster, id, text.as_bytes()))
     }
 }
 
 /// Answers by an offer or, for every other length, by a claim.
-fn send(cluster: &mut Cluster<'_>, session: i64, answer: &[u8]) -> ServiceResult {
+fn send(cluster: &mut Cluster<'_>, session: ClusterSessionId, answer: &[u8]) -> ServiceResult {
     for _ in 0..ATTEMPTS {
-        let Some(mut session) = cluster.session(session) else { break };
+        let Some(mut session) = cluster.session(ClusterSessionId::new(session.get())) else {
+            break;
+        };
         let sent = if answer.len() % 2 == 0 || answer.len() > 1000 {
             session.offer(answer)
         } else {
@@ -176,13 +186,18 @@ impl ClusteredService for CommandService {
         self.digest = u64::from_le_bytes(*digest);
         self.ballast = ballast.to_vec();
         let ballast_is_right = self.ballast == ballast_of(self.count);
-        let ids: Vec<i64> = cluster.sessions().map(SessionInfo::id).collect();
+        let ids: Vec<ClusterSessionId> = cluster.sessions().map(SessionInfo::id).collect();
         self.note(format!("load at {position}: {} {ids:?} {ballast_is_right}", self.count));
         Ok(())
     }
 
-    fn on_session_open(&mut self, cluster: &mut Cluster<'_>, id: i64, _: i64) -> ServiceResult {
-        self.digest(cluster, &[b"open", &id.to_le_bytes()]);
+    fn on_session_open(
+        &mut self,
+        cluster: &mut Cluster<'_>,
+        id: ClusterSessionId,
+        _: i64,
+    ) -> ServiceResult {
+        self.digest(cluster, &[b"open", &id.get().to_le_bytes()]);
         Ok(())
     }
 
@@ -193,7 +208,7 @@ impl ClusteredService for CommandService {
         _: i64,
         reason: CloseReason,
     ) -> ServiceResult {
-        let id = session.id().to_le_bytes();
+        let id = session.id().get().to_le_bytes();
         self.digest(cluster, &[b"close", &id, format!("{reason:?}").as_bytes()]);
         Ok(())
     }
@@ -212,10 +227,15 @@ impl ClusteredService for CommandService {
         }
     }
 
-    fn on_timer_event(&mut self, cluster: &mut Cluster<'_>, id: i64, _: i64) -> ServiceResult {
-        self.seen.lock().expect("no panic").timers.push(id);
+    fn on_timer_event(
+        &mut self,
+        cluster: &mut Cluster<'_>,
+        id: CorrelationId,
+        _: i64,
+    ) -> ServiceResult {
+        self.seen.lock().expect("no panic").timers.push(id.get());
         self.enter("on_timer_event");
-        self.digest(cluster, &[b"timer", &id.to_le_bytes()]);
+        self.digest(cluster, &[b"timer", &id.get().to_le_bytes()]);
         self.tell_all(cluster, &format!("fired {id}"))
     }
 
@@ -238,7 +258,7 @@ impl ClusteredService for CommandService {
         cluster: &mut Cluster<'_>,
         term: &LeadershipTerm,
     ) -> ServiceResult {
-        self.digest(cluster, &[b"term", &term.leadership_term_id.to_le_bytes()]);
+        self.digest(cluster, &[b"term", &term.leadership_term_id.get().to_le_bytes()]);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Containers beside a stand-in for the consensus module: situations that Java's seldom makes.
 
+use rusteron_cluster::CorrelationId;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,7 +57,12 @@ impl ClusteredService for Script {
         (self.on_message)(cluster, message)
     }
 
-    fn on_timer_event(&mut self, cluster: &mut Cluster<'_>, id: i64, _: i64) -> ServiceResult {
+    fn on_timer_event(
+        &mut self,
+        cluster: &mut Cluster<'_>,
+        id: CorrelationId,
+        _: i64,
+    ) -> ServiceResult {
         cluster.for_each_session(|session| {
             let _ = session.offer(format!("fired {id}").as_bytes());
             Ok(())
@@ -138,7 +144,7 @@ fn life_beside_a_stand_in() {
     let mut module = host.module();
     let container = host.start(host.context(), |cluster, message| {
         let MessageSource::Client { session_id } = message.source else {
-            return cluster.schedule_timer(7, cluster.time() + 1);
+            return cluster.schedule_timer(7.into(), cluster.time() + 1);
         };
         assert_eq!(message.payload, b"hello");
         cluster.offer(b"to all")?.expect("short");

@@ -1,5 +1,6 @@
 //! `rusteron archive verify`: of whole and of damaged recordings, on a terminal, and interrupted.
 
+use rusteron_archive::RecordingId;
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};
 
@@ -77,17 +78,17 @@ fn held_up(server: &ArchiveProcess) -> (Archive, i64, Subscription) {
     // The subscription to the stream that the program replays to is never polled.
     let subscription = session.aeron().add_subscription("aeron:ipc", STREAM).expect("valid");
     await_that("the end of the publication", || !subscription.is_connected());
-    (session, recording_id, subscription)
+    (session, recording_id.get(), subscription)
 }
 
 /// Ends the replays. Their requester may be gone. The subscription that holds them up remains.
-fn end_replays(session: &Archive, recording_id: i64, hold: &Subscription) {
+fn end_replays(session: &Archive, recording_id: RecordingId, hold: &Subscription) {
     session.stop_all_replays(Some(recording_id)).expect("an answer");
     await_that("the end of the replay", || !hold.is_connected());
 }
 
 /// The program in a terminal.
-fn verify_in_terminal(server: &ArchiveProcess, recording_id: i64) -> Terminal {
+fn verify_in_terminal(server: &ArchiveProcess, recording_id: RecordingId) -> Terminal {
     let program = archive(server, &["verify", &recording_id.to_string()]);
     let mut command = PtyCommand::new(program.get_program()).args(program.get_args());
     for (name, value) in program.get_envs() {
@@ -108,7 +109,7 @@ fn await_progress(terminal: &mut Terminal) {
 fn terminal_shows_progress() {
     let server = ArchiveProcess::launch();
     let (_session, recording_id, hold) = held_up(&server);
-    let mut terminal = verify_in_terminal(&server, recording_id);
+    let mut terminal = verify_in_terminal(&server, RecordingId::new(recording_id));
     await_progress(&mut terminal);
     let shown = terminal.contents();
     assert!(shown.contains('█'), "{shown}");
@@ -128,7 +129,7 @@ fn interruption_has_its_own_line() {
     let signals: [fn(&mut Terminal); 2] =
         [|terminal| terminal.press(b"\x03"), |terminal| send_signal(terminal.id(), "TERM")];
     for interrupt in signals {
-        let mut terminal = verify_in_terminal(&server, recording_id);
+        let mut terminal = verify_in_terminal(&server, RecordingId::new(recording_id));
         await_progress(&mut terminal);
         interrupt(&mut terminal);
         let (status, shown) = terminal.finish();
@@ -136,7 +137,7 @@ fn interruption_has_its_own_line() {
         assert!(!shown.contains("Checksum"), "{shown}");
         let mut rows = terminal.screen().rows(0, COLUMNS);
         assert!(rows.any(|row| row == "rusteron: interrupted before the end"), "{shown}");
-        end_replays(&session, recording_id, &hold);
+        end_replays(&session, RecordingId::new(recording_id), &hold);
     }
 }
 
@@ -157,7 +158,7 @@ fn pipe_gets_no_progress() {
         finished.assert_exit_code(1);
         assert_eq!(finished.stderr, "rusteron: interrupted before the end\n");
         assert_eq!(finished.stdout, "");
-        end_replays(&session, recording_id, &hold);
+        end_replays(&session, RecordingId::new(recording_id), &hold);
     }
     drop(hold);
     let text = archive_text(&server, &["verify", &recording_id.to_string()]);
@@ -177,7 +178,7 @@ fn damage_is_refused() {
         await_that("the end", || session.stop_position(recording_id).expect("an answer").is_some());
         let recording = recording_id.to_string();
         archive_text(&server, &["verify", &recording]);
-        what(recording_id);
+        what(recording_id.get());
         archive(&server, &["verify", &recording])
     };
     let segment = |recording_id: i64, position: u64| {

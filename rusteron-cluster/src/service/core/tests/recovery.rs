@@ -69,7 +69,7 @@ fn snapshot_brings_sessions_and_state() {
     let mut replay = Replay { messages: snapshot().into(), is_cut: false };
     assert_eq!(harness.recover(Ok(Some(&mut replay))), Ok(()));
     assert_eq!(harness.events(), ["start at 0 Micros [5, 9]", "state [1, 2, 3, 1, 2, 3]"]);
-    let session = &harness.core.state().sessions[&9];
+    let session = &harness.core.state().sessions[&9.into()];
     assert_eq!(session.response_channel(), "aeron:udp?endpoint=client:1");
     assert_eq!(
         (session.response_stream_id(), session.encoded_principal()),

@@ -1,6 +1,7 @@
 //! Requests for snapshots.
 
 use super::*;
+use rusteron_core::RecordingId;
 
 #[test]
 fn actions_by_code_and_flags() {
@@ -23,7 +24,7 @@ fn actions_by_code_and_flags() {
 #[test]
 fn snapshot_acks_its_recording() {
     let mut harness = Harness::started();
-    harness.network.recordings.push_back(Ok(33));
+    harness.network.recordings.push_back(Ok(RecordingId::new(33)));
     // The position of the request counts, not that of the message.
     harness.on_log(300, action(288, 2, 0)).expect("handled");
     assert_eq!(harness.acks()[1..], [(1, 288, 33)]);
@@ -44,7 +45,10 @@ fn failed_snapshot_leaves_the_service_running() {
     for (behaviour, error, text) in cases {
         for policy in [ErrorPolicy::Terminate, ErrorPolicy::RecordAndContinue] {
             let mut harness = Harness::started_with(behaviour, policy);
-            harness.network.recordings.push_back(error.clone().map_or(Ok(1), Err));
+            harness
+                .network
+                .recordings
+                .push_back(error.clone().map_or(Ok(RecordingId::new(1)), Err));
             assert_eq!(harness.on_log(64, action(64, 2, 0)), Ok(()));
             assert_eq!(harness.acks()[1..], [(1, 64, -1)]);
             assert_eq!(harness.network.errors, [format!("no snapshot at position 64: {text}")]);

@@ -39,14 +39,14 @@ impl ClusteredService for Busy {
         if message.payload != b"all" {
             return Ok(());
         }
-        cluster.schedule_timer(7, 99)?;
-        cluster.cancel_timer(8)?;
+        cluster.schedule_timer(7.into(), 99)?;
+        cluster.cancel_timer(8.into())?;
         cluster.offer(b"offered")?.expect("short");
         let mut claim = cluster.try_claim(7).expect("claimed");
         claim.copy_from_slice(b"claimed");
         claim.commit().expect("sent");
         cluster.try_claim(7).expect("claimed").abort();
-        let mut session = cluster.session(SESSION).expect("open");
+        let mut session = cluster.session(ClusterSessionId::new(SESSION)).expect("open");
         session.offer(b"equal").expect("mocked");
         let mut claim = session.try_claim(self.answer.len()).expect("mocked");
         claim.copy_from_slice(self.answer);
@@ -175,16 +175,19 @@ fn effects_of_all_kinds_are_compared() {
     let factory = || Busy { answer: answers.next().unwrap_or_default(), state: b"state" };
     let comparison = check.run(factory).expect("two runs");
     let divergence = comparison.divergence().expect("a difference");
-    let answer = |text: &[u8]| Effect::Answer { session_id: SESSION, message: text.to_vec() };
+    let answer = |text: &[u8]| Effect::Answer {
+        session_id: ClusterSessionId::new(SESSION),
+        message: text.to_vec(),
+    };
     let effects = |last: &[u8]| {
         vec![
-            Effect::TimerScheduled { correlation_id: 7, deadline: 99 },
-            Effect::TimerCancelled { correlation_id: 8 },
+            Effect::TimerScheduled { correlation_id: 7.into(), deadline: 99 },
+            Effect::TimerCancelled { correlation_id: 8.into() },
             Effect::Message(b"offered".to_vec()),
             Effect::Message(b"claimed".to_vec()),
             answer(b"equal"),
             answer(last),
-            Effect::SessionClosed { session_id: SESSION },
+            Effect::SessionClosed { session_id: ClusterSessionId::new(SESSION) },
         ]
     };
     let failed = |effects: &[Effect]| matches!(effects.last(), Some(Effect::Error(text)) if text.contains("recorded"));
@@ -314,8 +317,11 @@ fn background_work_that_changes_the_state() {
 
 #[test]
 fn closing_sessions_stay_so_in_new_instances() {
-    let closing =
-        || on_message(|cluster| cluster.session(SESSION).expect("open").close().map(drop));
+    let closing = || {
+        on_message(|cluster| {
+            cluster.session(ClusterSessionId::new(SESSION)).expect("open").close().map(drop)
+        })
+    };
     let dir = tempfile::tempdir().expect("a directory");
     let mut check = check(dir.path(), &[b"close", b"again"]);
     let comparison = check.set_snapshot_interval(1).run(closing).expect("two runs");
