@@ -365,7 +365,7 @@ impl Script {
             files.recordings().iter().filter(|it| !checked.contains(&it.recording_id.get()))
         {
             // An entry that is not valid yet tells of nothing.
-            let Some(known) = catalog.get(entry.recording_id.into()) else { continue };
+            let Some(known) = catalog.get(entry.recording_id) else { continue };
             let stream = &self.streams[entry.recording_id.get() as usize];
             let difference = self.first_difference(stream, known.stop_position, context);
             let Some((position, header_differs)) = difference else { continue };
