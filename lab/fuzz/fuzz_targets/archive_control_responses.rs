@@ -160,8 +160,8 @@ fn connect(aeron: &Aeron) -> Option<Archive> {
 
 fn call(archive: &Archive, aeron: &Aeron) {
     let outcome = match byte() % 16 {
-        0 | 1 => archive.stop_position(7).map(drop),
-        2 => archive.recording(7).map(|recording| drop(format!("{recording:?}"))),
+        0 | 1 => archive.stop_position(7.into()).map(drop),
+        2 => archive.recording(7.into()).map(|recording| drop(format!("{recording:?}"))),
         3 => {
             for recording in archive.recordings().take(4) {
                 black_box(format!("{recording:?}"));
@@ -174,11 +174,11 @@ fn call(archive: &Archive, aeron: &Aeron) {
             }
         }),
         5 => archive.start_recording("aeron:ipc", 1001, SourceLocation::Local, true).map(drop),
-        6 => archive.find_last_matching_recording(0, "aeron", 1001, 7).map(drop),
-        7 => archive.truncate_recording(7, 0).map(drop),
-        8 => archive.try_stop_recording_by_identity(7).map(drop),
-        9 => archive.max_recorded_position(7).map(drop),
-        10 => archive.purge_segments(7, 0).map(drop),
+        6 => archive.find_last_matching_recording(0.into(), "aeron", 1001, 7).map(drop),
+        7 => archive.truncate_recording(7.into(), 0).map(drop),
+        8 => archive.try_stop_recording_by_identity(7.into()).map(drop),
+        9 => archive.max_recorded_position(7.into()).map(drop),
+        10 => archive.purge_segments(7.into(), 0).map(drop),
         kind => {
             // A message that answers no request.
             let message =
@@ -201,7 +201,7 @@ fn call(archive: &Archive, aeron: &Aeron) {
 
 fn subscribe_persistently(aeron: &Aeron) {
     let settings = PersistentSubscriptionContext::new(
-        7,
+        7.into(),
         "aeron:ipc",
         1001,
         "aeron:udp?endpoint=127.0.0.1:0",
