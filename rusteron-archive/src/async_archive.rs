@@ -71,7 +71,7 @@ type Proxy = *mut sys::aeron_archive_proxy_t;
 /// [`Request::poll`].
 ///
 /// ```no_run
-/// use rusteron_archive::{Archive, AsyncArchive, ArchiveContext, SourceLocation};
+/// use rusteron_archive::{Archive, AsyncArchive, ArchiveContext, RecordingId, SourceLocation};
 /// use rusteron_client::Aeron;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -83,7 +83,7 @@ type Proxy = *mut sys::aeron_archive_proxy_t;
 /// let archive = AsyncArchive::new(Archive::connect(&aeron, context)?);
 ///
 /// let mut start = archive.start_recording("aeron:ipc", 1001, SourceLocation::Local, false)?;
-/// let mut list = archive.recordings(0, 100)?;
+/// let mut list = archive.recordings(RecordingId::new(0), 100)?;
 /// let (mut subscription_id, mut recordings) = (None, None);
 /// while subscription_id.is_none() || recordings.is_none() {
 ///     if subscription_id.is_none() {

@@ -22,7 +22,7 @@ pub type Result<T, E = ArchiveError> = std::result::Result<T, E>;
 /// It is one machine word, so that a `Result` of a handle stays small.
 ///
 /// ```
-/// use rusteron_archive::{Archive, ArchiveErrorKind, Result};
+/// use rusteron_archive::{Archive, ArchiveErrorKind, RecordingId, Result};
 ///
 /// /// Returns where a recording begins, and `None` if there is no such recording.
 /// fn begin_of(archive: &Archive, recording_id: RecordingId) -> Result<Option<i64>> {

@@ -107,13 +107,14 @@ pub struct MessageInfo {
 ///
 /// ```no_run
 /// use rusteron_archive::{
-///     ArchiveContext, PersistentSubscription, PersistentSubscriptionContext, StartPosition,
+///     ArchiveContext, PersistentSubscription, PersistentSubscriptionContext, RecordingId,
+///     StartPosition,
 /// };
 /// use rusteron_client::Aeron;
 ///
 /// # fn follow(aeron: &Aeron, archive: ArchiveContext) -> rusteron_archive::Result<()> {
 /// let mut context = PersistentSubscriptionContext::new(
-///     7,
+///     RecordingId::new(7),
 ///     "aeron:udp?endpoint=localhost:40123",
 ///     1001,
 ///     "aeron:udp?endpoint=localhost:0",

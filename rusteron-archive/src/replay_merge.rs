@@ -58,7 +58,7 @@ use crate::error::{ArchiveError, ArchiveErrorKind, Result, phrases};
 /// is caught and logged.
 ///
 /// ```no_run
-/// use rusteron_archive::{Archive, ReplayMerge};
+/// use rusteron_archive::{Archive, RecordingId, ReplayMerge};
 ///
 /// # fn follow(archive: Archive, recording_id: RecordingId, session_id: i32) -> rusteron_archive::Result<()> {
 /// let subscription = archive.aeron().add_subscription("aeron:udp?control-mode=manual", 1001)?;
@@ -402,7 +402,7 @@ impl fmt::Debug for ReplayMerge {
 /// ```no_run
 /// use std::time::Duration;
 ///
-/// use rusteron_archive::{Archive, ReplayMerge};
+/// use rusteron_archive::{Archive, RecordingId, ReplayMerge};
 ///
 /// # fn follow(archive: Archive, recording_id: RecordingId, session_id: i32) -> rusteron_archive::Result<()> {
 /// let subscription = archive.aeron().add_subscription("aeron:udp?control-mode=manual", 1001)?;

@@ -24,9 +24,10 @@ use crate::ids::ReplicationId;
 /// and -1 for the other numbers, are refused when the replication is requested.
 ///
 /// ```
-/// use rusteron_archive::ReplicationParams;
+/// use rusteron_archive::{RecordingId, ReplicationParams};
 ///
-/// let params = ReplicationParams::new().stop_position(8192).dst_recording_id(3);
+/// let copy = RecordingId::new(3);
+/// let params = ReplicationParams::new().stop_position(8192).dst_recording_id(copy);
 /// # let _ = params;
 /// ```
 #[derive(Clone, PartialEq, Eq, Default)]

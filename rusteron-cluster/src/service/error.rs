@@ -176,7 +176,7 @@ impl Error for TerminationCause {}
 /// the node:
 ///
 /// ```compile_fail,E0277
-/// use rusteron_cluster::{Cluster, ServiceResult};
+/// use rusteron_cluster::{Cluster, ClusterSessionId, ServiceResult};
 ///
 /// fn answer(cluster: &mut Cluster<'_>, session_id: ClusterSessionId) -> ServiceResult {
 ///     let Some(mut session) = cluster.session(session_id) else { return Ok(()) };
@@ -191,7 +191,7 @@ impl Error for TerminationCause {}
 /// ```
 /// use std::time::Duration;
 ///
-/// use rusteron_cluster::{Cluster, ServiceResult};
+/// use rusteron_cluster::{Cluster, ClusterSessionId, ServiceResult};
 ///
 /// fn answer(cluster: &mut Cluster<'_>, session_id: ClusterSessionId) -> ServiceResult {
 ///     let Some(mut session) = cluster.session(session_id) else { return Ok(()) };
