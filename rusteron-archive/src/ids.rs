@@ -7,8 +7,8 @@ rusteron_core::ids! {
     pub CorrelationId(i64);
     /// The id of a subscription with which an archive records. It stops these recordings.
     pub RecordingSubscriptionId(i64);
-    /// The id that an archive gives a replay. It stops the replay, and distinguishes the replay's image
-    /// from others.
+    /// The id that an archive gives a replay. It stops the replay, and distinguishes the replay's
+    /// image from others.
     ///
     /// ```
     /// use rusteron_archive::ReplaySessionId;

@@ -157,8 +157,8 @@ impl Context {
         Ok(self)
     }
 
-    /// Returns the idle strategy of the conductor's thread. `None` when Aeron has none of the choices, as
-    /// after a setter that failed.
+    /// Returns the idle strategy of the conductor's thread. `None` when Aeron has none of the
+    /// choices, as after a setter that failed.
     #[doc(alias = "aeron_context_get_idle_strategy")]
     pub fn idle_strategy(&self) -> Option<IdleStrategyKind> {
         // SAFETY: the context is live, and C only reads it here.

@@ -5,7 +5,8 @@
 //!
 //! - setters and getters with `Duration`, `&str`, `&Path` and enumerations in place of numbers and pointers;
 //! - the macro `for_each_setting`, by which tests and Python's keyword arguments reach all of them;
-//! - the static `SETTINGS`, for programs that check and show environment variables, and contexts that read them;
+//! - the static `SETTINGS`, for programs that check and show environment variables, and contexts
+//!   that read them;
 //! - the settings' tables in the documentation, and Python's stubs: files of the repository, compared by a test.
 //!
 //! A build script calls [`generate`], or [`generate_plain`] for a context whose settings are plain fields, without C.
@@ -16,8 +17,8 @@
 //! - `sys`, the raw bindings, and `ffi`, the conversions `c_string`, `c_path`, `nanos`, `millis`, `lossy` and `path`;
 //! - `Fallible`, whose `into_result` makes an error of a negative number, and `Result`;
 //! - of the standard library `c_int`, `CStr`, `Cow`, `Duration`, `Path`; and `IdleStrategyKind`;
-//! - for variables of idle strategies `function`, `IDLE_STRATEGIES`, `idle_arguments` and `idle_strategy`, and the
-//!   functions that the table names.
+//! - for variables of idle strategies `function`, `IDLE_STRATEGIES`, `idle_arguments` and
+//!   `idle_strategy`, and the functions that the table names.
 //!
 //! Without C: the context, with a field `values: Values`; `invalid`, which makes the error of a text, and `Result`; the
 //! enumerations and functions that the table names; `Duration`, `Path` and `PathBuf`.
@@ -34,8 +35,9 @@ use std::{env, fs};
 pub use lists::{markdown, python_stub};
 pub use table::Table;
 
-/// Writes what the table `settings.txt` of a crate says into `OUT_DIR`, for its build script: the file `settings.rs`, with
-/// the methods of the type `context`, the static `SETTINGS`, and the macro `for_each_setting`.
+/// Writes what the table `settings.txt` of a crate says into `OUT_DIR`, for its build script: the
+/// file `settings.rs`, with the methods of the type `context`, the static `SETTINGS`, and the macro
+/// `for_each_setting`.
 ///
 /// `prefix` is that of the context's C functions, such as `aeron_context`.
 ///
@@ -45,8 +47,9 @@ pub fn generate(context: &str, prefix: &str) -> Result<(), String> {
     write_settings(context, "settings.txt", Some(prefix))
 }
 
-/// Writes what a table says about a context without C, as [`generate`] does, with the structure `Values`. The file has the
-/// table's name. A crate can have one macro `for_each_setting`, which is that of the table `settings.txt`.
+/// Writes what a table says about a context without C, as [`generate`] does, with the structure
+/// `Values`. The file has the table's name. A crate can have one macro `for_each_setting`, which is
+/// that of the table `settings.txt`.
 ///
 /// # Errors
 /// As for [`generate`].

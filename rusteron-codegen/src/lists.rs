@@ -42,8 +42,8 @@ pub(crate) fn macro_of_settings(table: &Table, context: &str, crate_name: &str) 
     )
 }
 
-/// Returns the static `SETTINGS`, and the functions of the context that give access to it. `is_plain` for a context
-/// without C.
+/// Returns the static `SETTINGS`, and the functions of the context that give access to it.
+/// `is_plain` for a context without C.
 pub(crate) fn settings(table: &Table, context: &str, crate_name: &str, is_plain: bool) -> String {
     let mut list = String::new();
     // Setters without C find a setting by its name, to check the value.
@@ -60,7 +60,8 @@ pub(crate) fn settings(table: &Table, context: &str, crate_name: &str, is_plain:
     }
     format!(
         "impl {context} {{\n    \
-         /// Returns the settings that environment variables set, for programs that check or show a configuration.\n    \
+         /// Returns the settings that environment variables set, for programs that check or show a
+         /// configuration.\n    \
          ///\n    /// ```\n    /// use {crate_name}::{context};\n    ///\n    \
          /// for setting in {context}::settings() {{\n    \
          ///     println!(\"{{}}\", setting.variable());\n    /// }}\n    /// ```\n    \

@@ -1,6 +1,7 @@
 //! Setters and getters, as text: a printer of tokens would drop the SAFETY comments.
 //!
-//! A context holds its settings either in C, whose functions the methods call, or in a structure of fields.
+//! A context holds its settings either in C, whose functions the methods call, or in a structure of
+//! fields.
 
 use std::fmt::Write as _;
 
@@ -11,8 +12,8 @@ const GET: &str = "`as_ptr` points to a live context, which C only reads here.";
 const VALID: &str =
     "C's string stays as it is until a setter, which needs `&mut self`, or the end of the context.";
 
-/// Returns the `impl` block of the type `context`. `prefix` is that of C's functions, such as `aeron_context`; `None`
-/// without C.
+/// Returns the `impl` block of the type `context`. `prefix` is that of C's functions, such as
+/// `aeron_context`; `None` without C.
 pub(crate) fn methods(table: &Table, context: &str, prefix: Option<&str>) -> String {
     // C's types differ between settings, and conversions are written for all of them.
     let mut out = format!(

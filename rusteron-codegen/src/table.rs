@@ -14,12 +14,14 @@
 ///   How often the driver checks timers and timeouts.
 /// ```
 ///
-/// The types are `flag`, `size` and `size u64` (bytes), `number i32` and the like, `duration` (of the unit in which the
-/// name ends, `_ns` or `_ms`), `text copied` and `text retained` (C copies it or keeps the pointer; `text` for a variable
-/// without a setter), `path`, `idle strategy`, `idle arguments`, and `enum Name`, whose variants are read by `FromStr`.
-/// Any other word is a function that reads the variable's text, and a second word its argument; a setting of such a type
-/// is by hand, or a variable without a setter. What is `ports` has the function `ports_text` as well, which writes a value. Before the type may stand `optional`, for a setting that can be absent, and
-/// `unread`, for a variable that no program reads.
+/// The types are `flag`, `size` and `size u64` (bytes), `number i32` and the like, `duration` (of
+/// the unit in which the name ends, `_ns` or `_ms`), `text copied` and `text retained` (C copies it
+/// or keeps the pointer; `text` for a variable without a setter), `path`, `idle strategy`, `idle
+/// arguments`, and `enum Name`, whose variants are read by `FromStr`. Any other word is a function
+/// that reads the variable's text, and a second word its argument; a setting of such a type is by
+/// hand, or a variable without a setter. What is `ports` has the function `ports_text` as well,
+/// which writes a value. Before the type may stand `optional`, for a setting that can be absent,
+/// and `unread`, for a variable that no program reads.
 ///
 /// The settings of a context [without C](crate::generate_plain) have Rust's names, `text` without a word, and `optional`
 /// before any type but `text`. An enumeration is `Copy`, and its default is the name of a variant.
@@ -28,7 +30,8 @@
 ///
 /// - `default X`: the default, as the environment variable would have it;
 /// - `values A..B`, before that `power of two`, `power of two and N` or `multiple of N`: the values of the variable;
-/// - `must be A..B`, for a size of C: the same, but a launch refuses other values in place of cutting the variable's;
+/// - `must be A..B`, for a size of C: the same, but a launch refuses other values in place of
+///   cutting the variable's;
 /// - `words A B`: the names that the variable can have;
 /// - `name X`: the name in Rust, if it differs;
 /// - `by hand`: the setter and the getter are written by hand;
@@ -88,7 +91,8 @@ pub(crate) enum Kind {
     IdleArguments,
     /// `enum Name`, with `to_raw` and `from_raw`.
     Enum(String),
-    /// Any other word: a function that reads the text, and the function's first argument, which may be empty.
+    /// Any other word: a function that reads the text, and the function's first argument, which may
+    /// be empty.
     Custom(String, String),
 }
 

@@ -1,4 +1,5 @@
-//! Settings as texts: the values that an environment variable can have, and the value that a context has.
+//! Settings as texts: the values that an environment variable can have, and the value that a
+//! context has.
 //!
 //! Texts are read more strictly than Aeron reads them. It takes `64kb` for `64k`, `truely` for `true` and, where it
 //! expects a number, `10s` for 10. Such texts are refused here, because they are probably mistakes.
@@ -233,8 +234,9 @@ pub enum Source<C> {
     Context(fn(&C) -> Option<String>),
     /// The context has the value, a size that a launch checks.
     CheckedSize(fn(&C) -> u64),
-    /// The variable's text, because the context does not tell by which of several names the value was set, or does not
-    /// tell the value at all. If the variable is not set, the name in the context.
+    /// The variable's text, because the context does not tell by which of several names the value
+    /// was set, or does not tell the value at all. If the variable is not set, the name in the
+    /// context.
     Variable(fn(&C) -> Option<String>),
     /// Nothing: no program reads the variable.
     Unread,
@@ -243,8 +245,8 @@ pub enum Source<C> {
 impl<C> Setting<C> {
     /// Returns the environment variable, or an empty text if there is none.
     ///
-    /// The name of the property is the variable's in lower case, with dots: `aeron.dir` for `AERON_DIR`. Aeron takes
-    /// underscores for dots: `aeron.socket.so_rcvbuf`.
+    /// The name of the property is the variable's in lower case, with dots: `aeron.dir` for
+    /// `AERON_DIR`. Aeron takes underscores for dots: `aeron.socket.so_rcvbuf`.
     pub fn variable(&self) -> &'static str {
         self.variable
     }
@@ -254,8 +256,8 @@ impl<C> Setting<C> {
         !matches!(self.source, Source::Unread)
     }
 
-    /// Checks a value of the variable. Stricter than Aeron, which takes `64kb` for `64k`, `truely` for `true` and, where
-    /// it expects a number, `10s` for 10.
+    /// Checks a value of the variable. Stricter than Aeron, which takes `64kb` for `64k`, `truely`
+    /// for `true` and, where it expects a number, `10s` for 10.
     ///
     /// # Errors
     /// The values that are permitted, such as `must be true or false`.

@@ -98,8 +98,8 @@ impl DriverContext {
         Ok(context)
     }
 
-    /// Reads the variables that C does not know. Sets the idle strategies of the environment once more: C has loaded them,
-    /// but remembers the names of its defaults.
+    /// Reads the variables that C does not know. Sets the idle strategies of the environment once
+    /// more: C has loaded them, but remembers the names of its defaults.
     fn read_variables(&mut self) -> Result<()> {
         let variable = |name: &str| {
             let is_known = |value: &OsString| {

@@ -10,9 +10,9 @@ pub const TERM_LENGTH: u64 = 64 << 10;
 const METADATA: u64 = 3 * TERM_LENGTH;
 const LOG_LENGTH: u64 = METADATA + 4096;
 
-/// Offsets of fields in the metadata, see `aeron_logbuffer_metadata_t`: tails, active term count, end of stream,
-/// connected, transports, correlation id, initial term id, header length, MTU, term length, page size, default header,
-/// revoked.
+/// Offsets of fields in the metadata, see `aeron_logbuffer_metadata_t`: tails, active term count,
+/// end of stream, connected, transports, correlation id, initial term id, header length, MTU, term
+/// length, page size, default header, revoked.
 const FIELDS: [u64; 16] = [0, 4, 8, 12, 16, 20, 24, 128, 136, 140, 256, 264, 268, 272, 276, 280];
 
 /// A file of the driver, and what its changed bytes were before, the last change last.

@@ -1,4 +1,5 @@
-//! Tests that run in a process of their own: another test starts them there, and they are ignored otherwise.
+//! Tests that run in a process of their own: another test starts them there, and they are ignored
+//! otherwise.
 
 use std::process::Command;
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// The names of this process's threads, files and mapped files, and of embedded drivers' directories.
+/// The names of this process's threads, files and mapped files, and of embedded drivers'
+/// directories.
 pub fn resources() -> BTreeMap<&'static str, Vec<String>> {
     let names = |dir: &Path| -> Vec<String> {
         let entries = fs::read_dir(dir).expect("a directory").flatten();

@@ -49,7 +49,8 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Sets a flag when it is dropped, also by a panic, so that the threads of a scope end with their test.
+/// Sets a flag when it is dropped, also by a panic, so that the threads of a scope end with their
+/// test.
 pub struct EndOnDrop<'a>(pub &'a AtomicBool);
 
 impl Drop for EndOnDrop<'_> {

@@ -1,10 +1,11 @@
 //! A campaign of kills: an archive server is killed at random moments and started again at once, sometimes with its media
 //! driver, while it records several streams and replays them.
 //!
-//! The supervisor is the client. It publishes streams over IPC and UDP, asks the archive to record them, and notes every
-//! position that the archive announces: by a counter, a recording event or a signal. After each kill, another server opens
-//! the directory, and the streams go on where their recordings end (`life`). What a message holds follows from its numbers,
-//! so a replay shows whether the recorded bytes are those that were sent (`stream`).
+//! The supervisor is the client. It publishes streams over IPC and UDP, asks the archive to record
+//! them, and notes every position that the archive announces: by a counter, a recording event or a
+//! signal. After each kill, another server opens the directory, and the streams go on where their
+//! recordings end (`life`). What a message holds follows from its numbers, so a replay shows
+//! whether the recorded bytes are those that were sent (`stream`).
 //!
 //! These conditions must hold:
 //! - A server starts whenever another one was killed, without a wait.

@@ -16,11 +16,13 @@ use crate::report::Report;
 /// The options of all campaigns.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CommonOptions {
-    /// How long faults are caused; start, end and the last checks take more [default: 1m, of the cluster 2m]
+    /// How long faults are caused; start, end and the last checks take more [default: 1m, of the
+    /// cluster 2m]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) duration: Option<Duration>,
 
-    /// How long a condition may take to come true when no fault lasts [default: 1m, of the cluster 4m]
+    /// How long a condition may take to come true when no fault lasts [default: 1m, of the cluster
+    /// 4m]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) deadline: Option<Duration>,
 
@@ -28,8 +30,8 @@ pub(crate) struct CommonOptions {
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
 
-    /// Directory for the report, and for the output of a cluster's processes [default: target/survival, of the cluster
-    /// target/cluster-survival]
+    /// Directory for the report, and for the output of a cluster's processes [default:
+    /// target/survival, of the cluster target/cluster-survival]
     #[arg(long, value_name = "DIR")]
     pub(crate) results: Option<PathBuf>,
 }
@@ -116,10 +118,12 @@ pub(crate) trait Campaign: Sized {
     /// Starts the parties, and waits until all is well. Returns whether it is.
     fn begin(&mut self) -> Result<bool, Failure>;
 
-    /// Looks at the parties once: hears them, ends faults that have lasted long enough, and starts what is missing.
+    /// Looks at the parties once: hears them, ends faults that have lasted long enough, and starts
+    /// what is missing.
     fn step(&mut self) -> Result<(), Failure>;
 
-    /// Strikes, and checks that all becomes well again. Returns whether it does; otherwise all that follows is meaningless.
+    /// Strikes, and checks that all becomes well again. Returns whether it does; otherwise all that
+    /// follows is meaningless.
     fn round(&mut self) -> Result<bool, Failure>;
 
     /// Checks what can be checked at the end only, and ends the parties in good order.
@@ -130,8 +134,8 @@ pub(crate) trait Campaign: Sized {
         false
     }
 
-    /// Completes the report, also of a campaign that has failed. Returns whether the data of the parties is kept after a
-    /// violation.
+    /// Completes the report, also of a campaign that has failed. Returns whether the data of the
+    /// parties is kept after a violation.
     fn complete(&mut self) -> bool {
         false
     }
@@ -174,7 +178,8 @@ pub(crate) trait Campaign: Sized {
         self.step()
     }
 
-    /// Waits until nothing is missing. Reports what is missing at the deadline as violations of a condition.
+    /// Waits until nothing is missing. Reports what is missing at the deadline as violations of a
+    /// condition.
     fn await_none(
         &mut self,
         condition: &str,

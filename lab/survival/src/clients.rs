@@ -1,8 +1,9 @@
 //! A fault campaign: publishers, subscribers and a media driver, each a process of its own, are killed, paused and starved
 //! at random for a given time. Subscribers check every message.
 //!
-//! The supervisor chooses the faults and carries them out (`strikes`), hears and replaces its members (`members`), and looks
-//! for what they leave behind (`leaks`) at checkpoints (`checkpoint`). The subscribers' checks are in `oracle`.
+//! The supervisor chooses the faults and carries them out (`strikes`), hears and replaces its
+//! members (`members`), and looks for what they leave behind (`leaks`) at checkpoints
+//! (`checkpoint`). The subscribers' checks are in `oracle`.
 //!
 //! These conditions must hold:
 //! - Within one image, the messages of a publication arrive in order, each once, unchanged.

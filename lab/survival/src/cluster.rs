@@ -1,9 +1,10 @@
 //! A fault campaign on a cluster with replicated services in Rust.
 //!
-//! A member is three processes: a media driver (ours), Java's archive and consensus module, and a ledger, which is a
-//! replicated service in Rust. The supervisor kills and pauses them at random, as `strikes` chooses. As a supervisor of
-//! nodes has to, it starts a member again after the member's processes have ended (`node`). Clients in the
-//! supervisor's process (`client`) keep the rules for exactly-once answers.
+//! A member is three processes: a media driver (ours), Java's archive and consensus module, and a
+//! ledger, which is a replicated service in Rust. The supervisor kills and pauses them at random,
+//! as `strikes` chooses. As a supervisor of nodes has to, it starts a member again after the
+//! member's processes have ended (`node`). Clients in the supervisor's process (`client`) keep the
+//! rules for exactly-once answers.
 //!
 //! These conditions must hold:
 //! - Ledgers have equal digests at equal positions of the log, on all members and across restarts.

@@ -2,9 +2,10 @@
 //! of its own; `cluster` does so with the members of a cluster with replicated services; `archive` kills an archive server
 //! under load. All check every message.
 //!
-//! One program plays all parties. The process that a user starts supervises: the frame in `campaign` strikes, waits for the
-//! conditions, checks and reports, and starts this program anew for each party (`party`). What the parties, the strikes
-//! and the checks are, each campaign says in a folder of its own.
+//! One program plays all parties. The process that a user starts supervises: the frame in
+//! `campaign` strikes, waits for the conditions, checks and reports, and starts this program anew
+//! for each party (`party`). What the parties, the strikes and the checks are, each campaign says
+//! in a folder of its own.
 #![forbid(unsafe_code)]
 
 #[cfg(target_os = "linux")]

@@ -1,5 +1,5 @@
-//! The messages of clients and of recorded streams. Everything in a message follows from its numbers, and a checksum covers
-//! all of it.
+//! The messages of clients and of recorded streams. Everything in a message follows from its
+//! numbers, and a checksum covers all of it.
 
 use rusteron_test_support::mix;
 
@@ -17,8 +17,9 @@ pub(crate) struct Message {
     pub(crate) publication: u64,
     /// Counts the messages of the publication or the recording, from 0.
     pub(crate) sequence: u64,
-    /// The number of the checkpoint at which it is sent, or 0 between checkpoints; the archive server's life in which it is
-    /// sent. What a killed server did not record is sent again in another life, so that remains of the old message show.
+    /// The number of the checkpoint at which it is sent, or 0 between checkpoints; the archive
+    /// server's life in which it is sent. What a killed server did not record is sent again in
+    /// another life, so that remains of the old message show.
     pub(crate) phase: u64,
 }
 
@@ -28,8 +29,9 @@ impl Message {
         [ids, self.publication, self.sequence, self.phase].iter().fold(0, |sum, it| mix(sum ^ it))
     }
 
-    /// Returns the message, which has at most `max_length` bytes. Some messages need several fragments, and half of all are
-    /// filled with zeros: pages that were written with zeros look like pages that were not written.
+    /// Returns the message, which has at most `max_length` bytes. Some messages need several
+    /// fragments, and half of all are filled with zeros: pages that were written with zeros look
+    /// like pages that were not written.
     pub(crate) fn to_vec(self, max_length: usize) -> Vec<u8> {
         let random = self.random();
         let most = match random % 100 {

@@ -1,5 +1,5 @@
-//! The processes of a campaign, from both sides. They are told by arguments what to do, and talk to the supervisor by lines
-//! of JSON.
+//! The processes of a campaign, from both sides. They are told by arguments what to do, and talk to
+//! the supervisor by lines of JSON.
 
 use std::io::{self, BufRead, Write};
 use std::iter;
@@ -36,8 +36,8 @@ pub(crate) enum Notice {
     Refused(String),
     /// A subscriber's client has received its first message.
     Resumed,
-    /// How many messages were sent or received since the process was started, and how many were not seen because the
-    /// driver had timed out the subscriber.
+    /// How many messages were sent or received since the process was started, and how many were not
+    /// seen because the driver had timed out the subscriber.
     Messages(u64, u64),
     /// A publisher sends messages of this checkpoint with these publications.
     Publishing(u64, Vec<u64>),
@@ -55,7 +55,8 @@ pub(crate) struct Party {
 }
 
 impl Party {
-    /// Starts this program for a process of a campaign. `change` can give the process other streams and variables.
+    /// Starts this program for a process of a campaign. `change` can give the process other streams
+    /// and variables.
     pub(crate) fn start(
         campaign: &str,
         options: &impl Serialize,
@@ -77,7 +78,8 @@ impl Party {
         i32::try_from(self.process.pid()).unwrap_or_default()
     }
 
-    /// Returns the next notice that was not looked at yet. Waits for the rest of a process that has ended.
+    /// Returns the next notice that was not looked at yet. Waits for the rest of a process that has
+    /// ended.
     pub(crate) fn notice(&self, has_ended: bool) -> Option<Notice> {
         let line = || if has_ended { self.process.last_line() } else { self.process.try_line() };
         iter::from_fn(line).find_map(|line| from_line(&line))

@@ -1,5 +1,5 @@
-//! Faults that need the program `archive`: a full disk, mistakes of clients, a port in use. What the operator reads, what
-//! the client is told, and what is left of the recordings.
+//! Faults that need the program `archive`: a full disk, mistakes of clients, a port in use. What
+//! the operator reads, what the client is told, and what is left of the recordings.
 
 use std::fs;
 use std::net::UdpSocket;

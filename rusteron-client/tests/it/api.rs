@@ -67,7 +67,7 @@ const OMITTED: Omissions<'_> = &[
 ];
 
 #[test]
-fn functions_of_the_header_are_covered() {
+fn header_is_covered() {
     let declared = declared_functions("aeron-client/src/main/c/aeronc.h");
     assert_eq!(declared.len(), FUNCTIONS);
     let here = env!("CARGO_MANIFEST_DIR");

@@ -1,4 +1,5 @@
-//! Settings with more than one value, or with a getter of another name in C, which are written by hand.
+//! Settings with more than one value, or with a getter of another name in C, which are written by
+//! hand.
 
 use std::ffi::c_int;
 use std::ops::RangeInclusive;
@@ -145,8 +146,8 @@ impl DriverContext {
     ///
     /// Default: `10s`.
     ///
-    /// Environment: `AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR_RESOLUTION_INTERVAL`, with values from
-    /// 1ms; Aeron cuts others.
+    /// Environment: `AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR_RESOLUTION_INTERVAL`, with values
+    /// from 1ms; Aeron cuts others.
     ///
     /// # Errors
     /// If `value` is too long for C's integer.

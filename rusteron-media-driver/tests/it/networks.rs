@@ -1,4 +1,5 @@
-//! Drivers in networks of their own: streams over a wire that loses or delays datagrams, to receivers that are slow.
+//! Drivers in networks of their own: streams over a wire that loses or delays datagrams, to
+//! receivers that are slow.
 
 use std::hash::{DefaultHasher, Hasher as _};
 use std::net::UdpSocket;
@@ -134,8 +135,8 @@ impl Drivers {
         }
     }
 
-    /// Sends messages to subscriptions at the first ports, and compares the checksums of all. Calls `during` again
-    /// and again, with the part of the bytes that the publisher has sent.
+    /// Sends messages to subscriptions at the first ports, and compares the checksums of all. Calls
+    /// `during` again and again, with the part of the bytes that the publisher has sent.
     fn exchange(&self, destinations: u16, next_message: NextMessage, mut during: impl FnMut(f64)) {
         let endpoints = (0..destinations)
             .map(|number| format!("aeron:udp?endpoint={SUBSCRIBER_ADDRESS}:{}", PORT + number));

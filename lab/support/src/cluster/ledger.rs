@@ -395,7 +395,8 @@ impl Digests {
         Ok(digests)
     }
 
-    /// Reads the complete lines of a ledger's file. Returns positions and digests, and the length of the lines.
+    /// Reads the complete lines of a ledger's file. Returns positions and digests, and the length
+    /// of the lines.
     ///
     /// # Errors
     /// A line is none of a ledger's.

@@ -225,7 +225,8 @@ impl ArchiveCampaign {
         }
     }
 
-    /// Checks all recordings with a server that ends in order, and with Java's tool. Returns whether all are right.
+    /// Checks all recordings with a server that ends in order, and with Java's tool. Returns
+    /// whether all are right.
     fn finish(&mut self, mut directory: Directory) -> Result<bool, Failure> {
         let recordings: usize =
             directory.streams.iter().map(|stream| stream.recordings.len()).sum();

@@ -36,8 +36,8 @@ enum Moment {
 /// What is chosen by the seed before a life begins.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
-    /// In some lives, the server starts on a copy of the directory. `cp -a` leaves holes where it finds them, makes holes of
-    /// pages of zeros (`always`), or pages of zeros of holes (`never`).
+    /// In some lives, the server starts on a copy of the directory. `cp -a` leaves holes where it
+    /// finds them, makes holes of pages of zeros (`always`), or pages of zeros of holes (`never`).
     pub(super) copy: Option<&'static str>,
     moment: Moment,
     delay: Duration,

@@ -34,7 +34,8 @@ const PAUSE: Duration = Duration::from_micros(200);
 pub(crate) struct ServerOptions {
     pub(super) archive_dir: PathBuf,
     pub(super) aeron_dir: PathBuf,
-    /// The stream of recording events. Each server has its own: a driver keeps for seconds what killed ones have published.
+    /// The stream of recording events. Each server has its own: a driver keeps for seconds what
+    /// killed ones have published.
     pub(super) events_stream_id: i32,
     /// Whether the media driver is a part of the process.
     pub(super) with_driver: bool,
@@ -156,7 +157,8 @@ impl Server {
         self.has_struck.load(Ordering::Acquire)
     }
 
-    /// Kills a server that has no killer, and waits for the end. Fails if the server has not died of the kill.
+    /// Kills a server that has no killer, and waits for the end. Fails if the server has not died
+    /// of the kill.
     pub(super) fn await_death(&mut self) -> std::result::Result<(), Finding> {
         if self.killer.is_none() {
             self.kill_after(Duration::ZERO);

@@ -266,7 +266,8 @@ impl Recording {
         Self { id, number, term_length, sent, announced: 0, stopped, end: 0, checked: 0 }
     }
 
-    /// The message of an index that is sent in a life. The longest is the longest that a publication takes.
+    /// The message of an index that is sent in a life. The longest is the longest that a
+    /// publication takes.
     fn message(&self, index: usize, life: u64) -> Vec<u8> {
         let message = Message {
             stream_id: self.number as i32,

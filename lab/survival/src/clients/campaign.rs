@@ -30,8 +30,8 @@ const DEFAULTS: Defaults = Defaults {
 };
 /// How long faults come before a checkpoint.
 const ROUND: Duration = Duration::from_secs(9);
-/// The end of the names of saved error logs. A driver that takes over a directory saves its predecessor's beside it, as
-/// Aeron's does.
+/// The end of the names of saved error logs. A driver that takes over a directory saves its
+/// predecessor's beside it, as Aeron's does.
 const SAVED_ERRORS: &str = "-error.log";
 
 /// The conditions that can be violated. Parts name them in their notices, too.
@@ -187,7 +187,8 @@ impl Campaign for Clients {
         Ok(is_well)
     }
 
-    /// Ends all processes in good order, the driver last, and looks for the resources that they have left.
+    /// Ends all processes in good order, the driver last, and looks for the resources that they
+    /// have left.
     fn end(&mut self) -> Result<(), Failure> {
         self.end_members(1..self.members.len())?;
         let dir = self.aeron_dir();

@@ -81,7 +81,8 @@ pub(crate) fn next_descriptor(pid: i32) -> Option<u64> {
     (0..).find(|number| !open.contains(number))
 }
 
-/// Lets a process have no more descriptors from a number on, or as many as this one. The process keeps its descriptors.
+/// Lets a process have no more descriptors from a number on, or as many as this one. The process
+/// keeps its descriptors.
 pub(crate) fn limit_descriptors(pid: i32, first: Option<u64>) -> Result<(), Failure> {
     let own = getrlimit(Resource::Nofile);
     let limit = Rlimit { current: first.or(own.current), ..own };

@@ -14,7 +14,8 @@ use crate::party::{Notice, Order, Party};
 
 /// How many counters a publisher has.
 const COUNTERS: usize = 4;
-/// How many counters a publisher has after a succession: enough to use up those that have been free for longer.
+/// How many counters a publisher has after a succession: enough to use up those that have been free
+/// for longer.
 const COUNTERS_OF_A_SUCCESSOR: usize = 96;
 
 /// A role, and the process that has it at the moment.
@@ -46,7 +47,8 @@ pub(super) struct Member {
     pub(super) received: (u64, HashSet<u64>),
 }
 
-/// A party that comes for a while. A driver hangs, and does not know that its directory belongs to another driver now.
+/// A party that comes for a while. A driver hangs, and does not know that its directory belongs to
+/// another driver now.
 #[derive(Debug)]
 pub(super) struct Guest {
     pub(super) part: Part,
@@ -173,8 +175,8 @@ impl Clients {
         Ok(())
     }
 
-    /// Notices the end of a guest. One that has hung goes on when its time has come, and ends in good order. It must not
-    /// touch the files of its successor, which the next checkpoint needs.
+    /// Notices the end of a guest. One that has hung goes on when its time has come, and ends in
+    /// good order. It must not touch the files of its successor, which the next checkpoint needs.
     fn look_at_guest(&mut self, mut guest: Guest) -> Result<(), Failure> {
         if guest.party.resume()? {
             guest.party.order(Order::End);

@@ -47,7 +47,8 @@ impl Oracle {
         Self { stream_id, images: HashMap::new(), pending: Vec::new() }
     }
 
-    /// Sets the images that the subscription has, with the positions at which they were joined, and forgets all others.
+    /// Sets the images that the subscription has, with the positions at which they were joined, and
+    /// forgets all others.
     pub(crate) fn set_images(&mut self, images: &[(i64, i64)]) {
         self.images.retain(|image, _| images.iter().any(|(id, _)| id == image));
         for (id, position) in images {

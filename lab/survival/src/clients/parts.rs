@@ -49,7 +49,8 @@ pub(crate) struct PartOptions {
     pub(super) seed: u64,
     /// How many counters a publisher has.
     pub(super) counters: usize,
-    /// Whether the driver takes over the directory of a dead driver, instead of deleting it in any case.
+    /// Whether the driver takes over the directory of a dead driver, instead of deleting it in any
+    /// case.
     pub(super) take_over: bool,
     /// Whether the driver makes sparse log buffers, and counts what they have yet to take.
     pub(super) sparse: bool,

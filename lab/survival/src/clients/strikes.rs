@@ -157,7 +157,8 @@ impl Clients {
             {
                 let Some(mut party) = self.members[0].party.take() else { return Ok(None) };
                 party.pause(a_while)?;
-                // As logind removes what a user has in shared memory. If somebody is faster, the next checkpoint notices.
+                // As logind removes what a user has in shared memory. If somebody is faster, the
+                // next checkpoint notices.
                 let _ = fs::remove_dir_all(self.aeron_dir());
                 self.members[0] = Member::new(Part::Driver, 0);
                 // 1 with the words that it has left the directory to its successor.

@@ -55,7 +55,8 @@ pub(crate) struct ClusterOptions {
           default_values_t = ClusterFault::value_variants().to_vec())]
     pub(crate) faults: Vec<ClusterFault>,
 
-    /// The archives: ours in the processes of media drivers, or Java's in those of consensus modules
+    /// The archives: ours in the processes of media drivers, or Java's in those of consensus
+    /// modules
     #[arg(long, value_name = "LANGUAGE", default_value = "rust")]
     archive: Language,
 

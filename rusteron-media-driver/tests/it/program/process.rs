@@ -283,8 +283,8 @@ fn unknown_names_in_environment() {
         ("AERON_CONDUCTOR_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA", "nosuch"),
         ("AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS", ""),
         ("AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS", ",,"),
-        // Aeron would call a function that there is none of when the first channel is opened. The library
-        // offers none for outgoing datagrams.
+        // Aeron would call a function that there is none of when the first channel is opened. The
+        // library offers none for outgoing datagrams.
         ("AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS", "loss"),
         ("AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS", "fixed-loss"),
         ("AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS", "multi-gap-loss"),
