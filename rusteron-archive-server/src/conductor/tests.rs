@@ -1,6 +1,8 @@
 //! The conductor, driven by a fake outside. Messages and orders are compared as lines of text.
 
 #[cfg(test)]
+mod failed_replications;
+#[cfg(test)]
 mod faults;
 #[cfg_attr(fuzzing, allow(dead_code, reason = "most of it is for tests"))]
 mod harness;
@@ -14,7 +16,6 @@ mod migrations;
 mod recordings;
 #[cfg(test)]
 mod replays;
-#[cfg(test)]
 mod replications;
 #[cfg(test)]
 mod requests;
