@@ -15,6 +15,9 @@ mod model;
 #[cfg(test)]
 mod tests;
 
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
 pub use descriptor::RecordingState;
 pub(crate) use descriptor::{Descriptor, NULL_POSITION};
 pub use entries::RecordingEntry;
@@ -22,9 +25,6 @@ pub(crate) use entries::{Entries, EntryOffset};
 pub(crate) use error::CatalogError;
 pub(crate) use file::CATALOG_NAME;
 pub(crate) use migration::{INTENT_NAME, Migration};
-
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use crate::catalog::descriptor::{
     NULL_TIMESTAMP, RECORDING_ID_OFFSET, Texts, check_checksum, stated_end, stated_id,

@@ -3,12 +3,13 @@
 mod client_error;
 pub(crate) mod phrases;
 
-use crate::ids::CorrelationId;
 use std::fmt;
 
 use rusteron_client::{CloseCause, Error, ErrorKind};
 use rusteron_core::printable::Printable;
 use rusteron_sys::archive as sys;
+
+use crate::ids::CorrelationId;
 
 /// The result of an operation of an archive.
 pub type Result<T, E = ArchiveError> = std::result::Result<T, E>;

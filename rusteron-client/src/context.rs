@@ -3,8 +3,6 @@
 pub(crate) mod close_state;
 mod events;
 
-pub use events::{NewResource, PublicationError};
-
 use std::borrow::Cow;
 use std::ffi::{CStr, c_int};
 use std::fmt;
@@ -13,15 +11,16 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusteron_sys as sys;
-
-use crate::context::close_state::CloseState;
-use crate::context::events::{ContextHandlers, OnClose, OnCounter, OnPublicationError};
+pub use events::{NewResource, PublicationError};
 use rusteron_core::error::Result;
 use rusteron_core::ffi::handlers::{Handler, Handlers};
 use rusteron_core::ffi::{self, Fallible, last_error};
 use rusteron_core::idle::IdleStrategyKind;
 use rusteron_core::settings::warn_of_missing_units;
+use rusteron_sys as sys;
+
+use crate::context::close_state::CloseState;
+use crate::context::events::{ContextHandlers, OnClose, OnCounter, OnPublicationError};
 
 /// The configuration of a client: the directory of the media driver, timeouts, handlers.
 ///

@@ -11,9 +11,9 @@ pub(crate) mod metadata;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
 
 use rusteron_core::files;
-use std::path::Path;
 
 use self::entries::Entries;
 use self::metadata::{METADATA_LENGTH, Metadata};

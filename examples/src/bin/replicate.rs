@@ -4,12 +4,13 @@
 //! environment variable `AERON_DIR` names the directory of the media driver of the copy's archive, which
 //! `examples/README.md` says how to start.
 
-use rusteron_archive::RecordingId;
 use std::env;
 use std::error::Error;
 use std::sync::mpsc;
 
-use rusteron_archive::{Archive, ArchiveContext, RecordingSignalKind, ReplicationParams};
+use rusteron_archive::{
+    Archive, ArchiveContext, RecordingId, RecordingSignalKind, ReplicationParams,
+};
 use rusteron_client::{Aeron, Backoff, Context, IdleStrategy};
 
 /// The stream id of the source's control channel: Aeron's default.

@@ -23,11 +23,11 @@ use rusteron_fuzz::input::Input;
 use rusteron_fuzz::log_buffer::{Shared, TERM_LENGTH};
 use rusteron_fuzz::polls;
 use rusteron_fuzz::stage::Stage;
+use tools::log_file::{self, LogFile};
 
 use crate::log_file::entries::Entry;
 use crate::log_file::frame::HEADER_LENGTH;
 use crate::log_file::metadata::PARTITION_COUNT;
-use tools::log_file::{self, LogFile};
 
 const INPUTS_PER_DRIVER: u32 = 256;
 const MAX_STEPS: usize = 64;

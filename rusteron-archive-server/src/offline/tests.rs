@@ -1,6 +1,5 @@
 //! Tests: damaged catalogs and segments, and repairs of them.
 
-use crate::ids::RecordingId;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -8,6 +7,7 @@ use rusteron_test_support::Random;
 
 use super::*;
 use crate::catalog::{CATALOG_NAME, Catalog, CatalogSettings, NewRecording};
+use crate::ids::RecordingId;
 use crate::mark_file::Guard;
 use crate::segment::checksum::Checksum;
 use crate::segment::sample;

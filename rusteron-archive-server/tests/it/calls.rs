@@ -4,12 +4,11 @@
 //!
 //! `RUSTERON_ARCHIVE_CALLS=100` makes each call so often.
 
-use rusteron_archive::RecordingId;
 use std::fs;
 
 use rusteron_archive::{
-    Archive, AsyncArchive, PersistentSubscription, PersistentSubscriptionContext, ReplayMerge,
-    ReplayParams, ReplicationParams, SourceLocation, StartPosition,
+    Archive, AsyncArchive, PersistentSubscription, PersistentSubscriptionContext, RecordingId,
+    ReplayMerge, ReplayParams, ReplicationParams, SourceLocation, StartPosition,
 };
 use rusteron_client::{Aeron, CounterSnapshot};
 use rusteron_test_support::archive::{REPLAY_STREAM, STREAM, record};

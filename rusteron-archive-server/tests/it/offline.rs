@@ -1,12 +1,12 @@
 //! Tools on the files of an archive, beside Java's `ArchiveTool` of the C code's release.
 
-use rusteron_archive::RecordingId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::SystemTime;
 
+use rusteron_archive::RecordingId;
 use rusteron_archive_server::offline::{
     ArchiveEditor, ArchiveFiles, LastFragment, RecordingState, VerifyOptions,
 };

@@ -1,9 +1,10 @@
 //! Replication between servers, of ours and of Java's, and sources that vanish.
 
-use rusteron_archive::RecordingId;
 use std::sync::mpsc;
 
-use rusteron_archive::{Archive, RecordingSignal, RecordingSignalKind, ReplicationParams};
+use rusteron_archive::{
+    Archive, RecordingId, RecordingSignal, RecordingSignalKind, ReplicationParams,
+};
 use rusteron_client::{Aeron, CounterSnapshot, ExclusivePublication};
 use rusteron_test_support::archive::{
     ArchiveProcess, Options, STREAM, offer_numbered, record, replay_all,

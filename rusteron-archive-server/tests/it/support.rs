@@ -1,6 +1,5 @@
 //! Servers on media drivers of this process, and sessions with them.
 
-use rusteron_archive::RecordingId;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rusteron_archive::{
-    Archive, ArchiveContext, ArchiveError, ReplayLength, ReplayParams, SourceLocation,
+    Archive, ArchiveContext, ArchiveError, RecordingId, ReplayLength, ReplayParams, SourceLocation,
 };
 use rusteron_archive_server::{ArchiveServer, ArchiveServerContext, ArchiveThreadingMode, Result};
 use rusteron_client::Aeron;

@@ -1,14 +1,13 @@
 //! Requests that do not block.
 
-use rusteron_archive::RecordingId;
 use std::sync::mpsc;
 use std::task::{Context as TaskContext, Poll, Waker};
 #[cfg(unix)]
 use std::time::Instant;
 
 use rusteron_archive::{
-    Archive, ArchiveErrorKind, AsyncArchive, RecordingSignalKind, ReplayLength, ReplayParams,
-    ReplicationParams, Request, Result, SourceLocation,
+    Archive, ArchiveErrorKind, AsyncArchive, RecordingId, RecordingSignalKind, ReplayLength,
+    ReplayParams, ReplicationParams, Request, Result, SourceLocation,
 };
 use rusteron_client::{Aeron, ErrorKind};
 use rusteron_media_driver::MediaDriver;

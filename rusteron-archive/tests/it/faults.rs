@@ -1,11 +1,10 @@
 //! Archives that end, alone or with their media driver.
 
-use rusteron_archive::RecordingId;
 use std::time::Duration;
 
 use rusteron_archive::{
-    Archive, ArchiveErrorKind, PersistentSubscription, PersistentSubscriptionContext, ReplayLength,
-    ReplayMerge, ReplayParams, StartPosition,
+    Archive, ArchiveErrorKind, PersistentSubscription, PersistentSubscriptionContext, RecordingId,
+    ReplayLength, ReplayMerge, ReplayParams, StartPosition,
 };
 use rusteron_client::Aeron;
 use rusteron_media_driver::MediaDriver;

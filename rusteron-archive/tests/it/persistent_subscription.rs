@@ -1,12 +1,12 @@
 //! Subscriptions that begin in a recording, join the live stream, and fall back.
 
-use rusteron_archive::RecordingId;
 use std::fs;
 use std::sync::mpsc;
 
 use rusteron_archive::{
     Archive, ArchiveErrorKind, CredentialsSupplier, ErrorKind, MessageInfo, PersistentSubscription,
-    PersistentSubscriptionContext, PersistentSubscriptionEvent, SourceLocation, StartPosition,
+    PersistentSubscriptionContext, PersistentSubscriptionEvent, RecordingId, SourceLocation,
+    StartPosition,
 };
 use rusteron_client::{Action, Position};
 #[cfg(target_os = "linux")]

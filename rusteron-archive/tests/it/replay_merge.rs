@@ -1,12 +1,12 @@
 //! Replays that go over to the live stream.
 
-use rusteron_archive::RecordingId;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rusteron_archive::{
-    Archive, ArchiveErrorKind, RecordingSignalKind, ReplayMerge, ReplayMergeState, SourceLocation,
+    Archive, ArchiveErrorKind, RecordingId, RecordingSignalKind, ReplayMerge, ReplayMergeState,
+    SourceLocation,
 };
 use rusteron_client::{ExclusivePublication, Subscription};
 #[cfg(target_os = "linux")]

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::publication::{ExclusivePublication, Publication, Remaining};
 use rusteron_core::error::OfferError;
 use rusteron_core::log_buffer::{self, FrameIds, HEADER_LENGTH, align, protocol};
+
+use crate::publication::{ExclusivePublication, Publication, Remaining};
 
 /// Greatest number of messages in a run.
 const RUN_LENGTH: usize = 16;

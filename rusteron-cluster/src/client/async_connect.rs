@@ -1,6 +1,5 @@
 //! How a session with a cluster begins: at once, or by a pending connection.
 
-use crate::ids::CorrelationId;
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,6 +22,7 @@ use crate::client::pending_ingress::{IngressStream, PendingIngress};
 use crate::client::session::Session;
 use crate::client::shared_session::{Leader, SharedSession};
 use crate::error::{ClusterError, ClusterErrorKind, Result};
+use crate::ids::CorrelationId;
 use crate::stream::poll_or_request;
 
 /// The leader's default heartbeat timeout, for leaders that do not report theirs.

@@ -1,6 +1,5 @@
 //! A session with a cluster.
 
-use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
 use std::fmt;
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use crate::client::egress::Egress;
 use crate::client::ingress::{Ingress, IngressClaim};
 use crate::client::session::ClusterState;
 use crate::error::Result;
+use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
 #[cfg(doc)]
 use crate::{
     client::context::ClusterContext, client::session::ClusterCloseCause, error::ClusterErrorKind,

@@ -1,6 +1,5 @@
 //! The receiving half of a session.
 
-use crate::ids::{ClusterSessionId, LeadershipTermId};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,6 +10,7 @@ use crate::client::egress::{Egress, EventCode};
 use crate::client::session::{ClusterCloseCause, ClusterState};
 use crate::client::shared_session::{Leader, SharedSession, Version};
 use crate::error::{ClusterError, ClusterErrorKind, Result};
+use crate::ids::{ClusterSessionId, LeadershipTermId};
 
 /// The receiving half of a session: the leader's messages, and the events that [`Ingress`] follows.
 ///

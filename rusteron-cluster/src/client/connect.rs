@@ -16,7 +16,6 @@
 //!   tries all at once, and can ask the same follower again.
 //! - The poll ends with the answer, so later messages stay in the stream for the session.
 
-use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -31,6 +30,7 @@ use crate::codec::{
     ChallengeResponse, Message, MessageHeader, SCHEMA_ID, SessionConnectRequest, SessionEvent,
 };
 use crate::error::{ClusterError, ClusterErrorKind, Result};
+use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
 use crate::stream::{ingress_channel, is_temporary};
 
 /// The version of the client's protocol, 0.3.0. The cluster compares the major number.

@@ -1,11 +1,11 @@
 //! Messages from a cluster.
 
-use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
 use std::borrow::Cow;
 
 use rusteron_client::{Action, Header};
 
 use crate::codec::{self, MessageHeader, SCHEMA_ID, SessionMessageHeader};
+use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
 
 /// A message from the cluster to a session. Valid during the handler's call only.
 ///

@@ -1,6 +1,5 @@
 //! The sending half of a session.
 
-use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
 use std::io::IoSlice;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -20,6 +19,7 @@ use crate::client::session_header::SessionHeader;
 use crate::client::shared_session::{Leader, SharedSession, Version};
 use crate::codec::{AdminRequest, MessageHeader, SessionCloseRequest, SessionKeepAlive};
 use crate::error::{ClusterError, Result};
+use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
 use crate::stream::{ingress_channel, is_temporary, offer_behind};
 
 /// The sending half of a session: messages, keep-alives and requests to the cluster.

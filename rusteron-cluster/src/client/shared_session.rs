@@ -13,7 +13,6 @@
 //! - Dropping a half closes the session. Only the ingress can tell the cluster, so after a dropped egress its
 //!   next call does.
 
-use crate::ids::LeadershipTermId;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -22,6 +21,7 @@ use rusteron_client::OfferError;
 use rusteron_core::ffi::Process;
 
 use crate::client::session::{ClusterCloseCause, ClusterState, Session};
+use crate::ids::LeadershipTermId;
 
 /// A session's state and its leader.
 ///

@@ -2,11 +2,11 @@
 //!
 //! Corresponds to `io.aeron.cluster.RecordingLog`.
 
-use crate::ids::LeadershipTermId;
-use rusteron_core::RecordingId;
 use std::fmt;
 
-use rusteron_core::cnc;
+use rusteron_core::{RecordingId, cnc};
+
+use crate::ids::LeadershipTermId;
 
 /// The file in the cluster directory.
 pub const RECORDING_LOG: &str = "recording.log";

@@ -1,10 +1,10 @@
 //! The acknowledgements that a container owes the consensus module.
 
-use rusteron_core::RecordingId;
 use std::io::IoSlice;
 use std::time::{Duration, Instant};
 
 use rusteron_client::OfferError;
+use rusteron_core::RecordingId;
 
 use crate::codec;
 use crate::service::error::TerminationCause;

@@ -1,12 +1,13 @@
 //! The I/O of a container: Aeron and the node's archive.
 
-use rusteron_archive::RecordingId;
 use std::fmt::Display;
 use std::io::IoSlice;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rusteron_archive::{Archive, ArchiveError, RecordingPos, ReplayParams, SourceLocation};
+use rusteron_archive::{
+    Archive, ArchiveError, RecordingId, RecordingPos, ReplayParams, SourceLocation,
+};
 use rusteron_client::{
     Aeron, ExclusivePublication, OfferError, Position, Publication, Subscription, UncheckedChannel,
 };

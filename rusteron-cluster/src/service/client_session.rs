@@ -1,6 +1,5 @@
 //! Answering the client of a session.
 
-use crate::ids::{ClusterSessionId, LeadershipTermId};
 use std::io::IoSlice;
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
@@ -8,6 +7,7 @@ use std::time::{Duration, Instant};
 use rusteron_client::{BufferClaim, OfferError, Position};
 
 use crate::codec;
+use crate::ids::{ClusterSessionId, LeadershipTermId};
 use crate::service::error::{NotSent, ServiceError, ServiceResult, TerminationCause};
 use crate::service::network::Network;
 use crate::service::session::{HEADER_LENGTH, SessionInfo};

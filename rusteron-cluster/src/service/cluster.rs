@@ -1,12 +1,12 @@
 //! The handles through which a service uses its container.
 
-use crate::ids::{ClusterSessionId, CorrelationId};
 use std::io::IoSlice;
 use std::ops::{Deref, DerefMut};
 
 use rusteron_client::Aeron;
 
 use crate::codec;
+use crate::ids::{ClusterSessionId, CorrelationId};
 use crate::service::ack_ledger::send_all;
 use crate::service::client_session::ClientSession;
 use crate::service::error::{NotSent, ServiceError, ServiceResult, TerminationCause};

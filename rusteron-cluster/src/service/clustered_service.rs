@@ -1,8 +1,8 @@
 //! The trait of replicated services.
 
-use crate::ids::{ClusterSessionId, CorrelationId};
 use std::time::Instant;
 
+use crate::ids::{ClusterSessionId, CorrelationId};
 use crate::service::cluster::{Cluster, Lifecycle};
 use crate::service::error::ServiceResult;
 use crate::service::session::SessionInfo;

@@ -15,11 +15,11 @@
 //! The container ends with one cause. `on_terminate` runs at most once, and not after a panic that ended the
 //! container. Publications and the log close first, then the client, by whose end the consensus module notices.
 
-use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
 use std::fmt::Display;
 use std::time::Instant;
 
 use crate::codec::{self, Message};
+use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
 use crate::service::ack_ledger::{Ack, AckLedger};
 use crate::service::cluster::{Cluster, Lifecycle};
 use crate::service::clustered_service::ClusteredService;

@@ -1,6 +1,5 @@
 //! Counters: those of the consensus module, which a container reads, and its own, for operators.
 
-use crate::ids::LeadershipTermId;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use rusteron_core::printable::Printable;
 use rusteron_core::{panic, scan};
 
 use crate::error::Result;
+use crate::ids::LeadershipTermId;
 use crate::service::context::{ErrorHandler, ServiceContext};
 use crate::service::mark_file::MarkFile;
 use crate::service::types::Recovery;

@@ -1,13 +1,13 @@
 //! The I/O that the state machine of a container needs.
 
-use crate::ids::ClusterSessionId;
-use rusteron_core::RecordingId;
 use std::fmt::Display;
 use std::io::IoSlice;
 use std::ops::{Deref, DerefMut};
 
 use rusteron_client::{Aeron, BufferClaim, OfferError, Position, Publication};
+use rusteron_core::RecordingId;
 
+use crate::ids::ClusterSessionId;
 use crate::service::error::TerminationCause;
 use crate::service::snapshot_writer::{SnapshotError, SnapshotSink};
 

@@ -1,11 +1,11 @@
 //! The sessions of clients, as a service knows them.
 
-use crate::ids::ClusterSessionId;
 use std::collections::BTreeMap;
 
 use rusteron_client::{ChannelUri, Media, Publication};
 
 use crate::codec::SessionMessageHeader;
+use crate::ids::ClusterSessionId;
 use crate::service::network::Network;
 
 /// Length of the header before each message.

@@ -1,11 +1,11 @@
 //! Reading a snapshot.
 
-use crate::ids::ClusterSessionId;
 use std::io;
 
 use rusteron_client::Action;
 
 use crate::codec::{self, Message};
+use crate::ids::ClusterSessionId;
 #[cfg(doc)]
 use crate::service::error::ServiceError;
 use crate::service::error::ServiceResult;

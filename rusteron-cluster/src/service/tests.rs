@@ -1,11 +1,11 @@
 //! A scripted network, for the unit tests of this folder.
 
-use rusteron_core::RecordingId;
 use std::collections::VecDeque;
 use std::fmt::Display;
 use std::io::IoSlice;
 
 use rusteron_client::{Error, OfferError, Position, Publication};
+use rusteron_core::RecordingId;
 
 use crate::codec::{self, MessageHeader};
 use crate::service::error::TerminationCause;

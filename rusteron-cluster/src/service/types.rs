@@ -1,8 +1,9 @@
 //! Small types of the log, and the requests of the consensus module.
 
+use rusteron_core::RecordingId;
+
 use crate::codec;
 use crate::ids::{ClusterSessionId, LeadershipTermId};
-use rusteron_core::RecordingId;
 
 /// The role of a member in its cluster.
 ///

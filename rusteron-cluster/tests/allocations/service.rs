@@ -1,15 +1,14 @@
 //! The container's duty cycles, beside Java's consensus module.
 
-use rusteron_cluster::CorrelationId;
 use std::io::IoSlice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rusteron_cluster::{
-    Cluster, ClusterClient, ClusterContext, ClusteredService, Egress, Lifecycle, MessageSource,
-    NotSent, Sent, ServiceAgent, ServiceContext, ServiceResult, SessionMessage, SnapshotReader,
-    SnapshotWriter,
+    Cluster, ClusterClient, ClusterContext, ClusteredService, CorrelationId, Egress, Lifecycle,
+    MessageSource, NotSent, Sent, ServiceAgent, ServiceContext, ServiceResult, SessionMessage,
+    SnapshotReader, SnapshotWriter,
 };
 use rusteron_test_support::await_that;
 use rusteron_test_support::cluster::{JavaCluster, Options, Service};

@@ -1,6 +1,5 @@
 //! Sessions whose halves are used by different threads, with stand-ins for the members.
 
-use rusteron_cluster::LeadershipTermId;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use rusteron_cluster::codec::{
 };
 use rusteron_cluster::{
     ClusterClient, ClusterCloseCause, ClusterEgress, ClusterErrorKind, ClusterState, Egress,
-    Ingress, SessionHeader,
+    Ingress, LeadershipTermId, SessionHeader,
 };
 use rusteron_test_support::cluster::StandIn;
 use rusteron_test_support::{EndOnDrop, await_some, await_that};

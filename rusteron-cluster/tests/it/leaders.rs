@@ -1,6 +1,5 @@
 //! Redirects and changes of leader, with stand-ins for the members.
 
-use rusteron_cluster::ClusterSessionId;
 use std::time::Duration;
 
 use rusteron_client::{Action, Aeron};
@@ -8,8 +7,8 @@ use rusteron_cluster::codec::{
     MessageHeader, SessionKeepAlive, SessionMessageHeader, decode_values,
 };
 use rusteron_cluster::{
-    ClusterClient, ClusterCloseCause, ClusterContext, ClusterState, Egress, EgressAdapter,
-    EventCode,
+    ClusterClient, ClusterCloseCause, ClusterContext, ClusterSessionId, ClusterState, Egress,
+    EgressAdapter, EventCode,
 };
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::cluster::StandIn;

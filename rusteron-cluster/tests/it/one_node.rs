@@ -1,13 +1,12 @@
 //! The client against a cluster of one Java member.
 
-use rusteron_cluster::CorrelationId;
 use std::io::IoSlice;
 use std::time::{Duration, Instant};
 
 use rusteron_client::{Aeron, IdleStrategy, IdleStrategyKind, OfferError};
 use rusteron_cluster::{
     AdminResponseCode, ClusterClient, ClusterCloseCause, ClusterContext, ClusterError,
-    ClusterErrorKind, ClusterState, CredentialsSupplier, Egress,
+    ClusterErrorKind, ClusterState, CorrelationId, CredentialsSupplier, Egress,
 };
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::cluster::{JavaCluster, Options, Service};

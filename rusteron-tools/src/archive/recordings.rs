@@ -1,9 +1,8 @@
 //! `rusteron archive list`, `count` and `describe`.
 
-use rusteron_archive::RecordingId;
 use std::time::SystemTime;
 
-use rusteron_archive::{Archive, RecordingDescriptor};
+use rusteron_archive::{Archive, RecordingDescriptor, RecordingId};
 use rusteron_archive_server::offline::{ArchiveFiles, RecordingEntry, RecordingState};
 use rusteron_client::Position;
 use rusteron_core::program::Failure;

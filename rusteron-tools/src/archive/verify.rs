@@ -1,11 +1,10 @@
 //! `rusteron archive verify`.
 
-use rusteron_archive::RecordingId;
 use std::fmt::Display;
 
 use crc32fast::Hasher;
 use indicatif::{ProgressBar, ProgressStyle};
-use rusteron_archive::{Archive, RecordingDescriptor, ReplayLength, ReplayParams};
+use rusteron_archive::{Archive, RecordingDescriptor, RecordingId, ReplayLength, ReplayParams};
 use rusteron_client::Position;
 use rusteron_core::log_buffer::{
     BEGIN_FLAG, END_FLAG, FLAGS, FRAME_LENGTH, HEADER_LENGTH, TERM_ID, TERM_OFFSET, TYPE,

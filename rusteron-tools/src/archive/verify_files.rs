@@ -1,8 +1,8 @@
 //! `rusteron archive verify --archive-dir`.
 
-use rusteron_archive::RecordingId;
 use std::path::Path;
 
+use rusteron_archive::RecordingId;
 use rusteron_archive_server::Checksum;
 use rusteron_archive_server::offline::{
     ArchiveEditor, ArchiveFiles, Finding, LastFragment, RecordingEntry, RecordingState, Repair,

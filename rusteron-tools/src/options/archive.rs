@@ -1,9 +1,9 @@
 //! The command line of `rusteron archive`.
 
-use rusteron_archive::RecordingId;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use rusteron_archive::RecordingId;
 use rusteron_client::{ChannelUri, Position};
 
 use super::FormatOptions;

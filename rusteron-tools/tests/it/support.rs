@@ -6,8 +6,6 @@ use std::process::Command;
 
 use rusteron_client::{Aeron, IdleStrategyKind};
 use rusteron_media_driver::{DriverContext, MediaDriver, ThreadingMode};
-use serde_json::Value;
-
 #[cfg(unix)]
 pub(crate) use rusteron_test_support::send_signal;
 pub(crate) use rusteron_test_support::{
@@ -15,6 +13,7 @@ pub(crate) use rusteron_test_support::{
     has_java, java_driver_with, launch, launch_with, media_driver, media_driver_beside, offer,
     receive, run, udp_channel,
 };
+use serde_json::Value;
 
 pub(crate) const STREAM_ID: i32 = 1001;
 

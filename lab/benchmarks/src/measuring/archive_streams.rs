@@ -1,13 +1,12 @@
 //! Streams that an archive records and replays, by a client in this process.
 
-use rusteron_archive::RecordingId;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use rusteron_archive::{
-    Archive, ArchiveError, RecordingDescriptor, RecordingPos, ReplayLength, ReplayParams,
-    ReplicationParams,
+    Archive, ArchiveError, RecordingDescriptor, RecordingId, RecordingPos, ReplayLength,
+    ReplayParams, ReplicationParams,
 };
 use rusteron_client::{ChannelUri, ExclusivePublication, Subscription};
 use rusteron_core::agent::ShutdownSignal;

@@ -1,11 +1,10 @@
 //! Messages a second recorded by, and replayed from, an archive.
 
-use rusteron_archive::RecordingId;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use rusteron_archive::ArchiveErrorKind;
+use rusteron_archive::{ArchiveErrorKind, RecordingId};
 use rusteron_client::ChannelUri;
 use rusteron_core::program::Failure;
 use rusteron_test_support::programs::Process;

@@ -1,6 +1,5 @@
 //! A replicated service that digests its events: the oracle of tests with several members.
 
-use rusteron_cluster::{ClusterSessionId, CorrelationId};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -12,6 +11,7 @@ use rusteron_cluster::{
     CloseReason, Cluster, ClusteredService, LeadershipTerm, Lifecycle, MessageSource, Role,
     ServiceError, ServiceResult, SessionInfo, SessionMessage, SnapshotReader, SnapshotWriter,
 };
+use rusteron_cluster::{ClusterSessionId, CorrelationId};
 
 /// A new leader waits so long for a client's subscription, before it drops an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);

@@ -1,14 +1,13 @@
 //! The life of a server: it is started, has to have everything that former servers had announced, records and replays, and
 //! is killed.
 
-use rusteron_archive::RecordingId;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use rusteron_archive::{
-    Archive, ArchiveContext, RecordingEvent, RecordingSignal, RecordingSignalKind,
+    Archive, ArchiveContext, RecordingEvent, RecordingId, RecordingSignal, RecordingSignalKind,
 };
 use rusteron_client::{Aeron, Subscription};
 use rusteron_test_support::{Random, context};

@@ -1,13 +1,12 @@
 //! A stream that is recorded: what was sent, what the archive has announced, and whether it is there.
 
-use rusteron_archive::RecordingId;
 use std::iter;
 use std::thread;
 use std::time::Instant;
 
 use rusteron_archive::{
-    Archive, ArchiveError, RecordingDescriptor, RecordingPos, ReplayLength, ReplayParams,
-    SourceLocation,
+    Archive, ArchiveError, RecordingDescriptor, RecordingId, RecordingPos, ReplayLength,
+    ReplayParams, SourceLocation,
 };
 use rusteron_client::{ExclusivePublication, Subscription};
 use rusteron_test_support::{DEADLINE, udp_channel};

@@ -1,8 +1,8 @@
 //! Listing and finding recordings.
 
-use rusteron_archive::RecordingId;
 use rusteron_archive::{
-    Archive, ArchiveErrorKind, RecordingDescriptor, ReplayParams, Result, SourceLocation,
+    Archive, ArchiveErrorKind, RecordingDescriptor, RecordingId, ReplayParams, Result,
+    SourceLocation,
 };
 use rusteron_test_support::archive::{ArchiveProcess, Options, record};
 use rusteron_test_support::await_that;

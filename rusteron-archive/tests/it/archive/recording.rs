@@ -1,11 +1,10 @@
 //! Starting, following, extending and stopping recordings.
 
-use rusteron_archive::RecordingId;
 use std::time::Duration;
 
 use rusteron_archive::{
-    Archive, ArchiveErrorKind, RecordingEvent, RecordingPos, ReplayLength, ReplayParams,
-    SourceLocation,
+    Archive, ArchiveErrorKind, RecordingEvent, RecordingId, RecordingPos, ReplayLength,
+    ReplayParams, SourceLocation,
 };
 use rusteron_client::{Aeron, Context, Counter, OfferError};
 use rusteron_media_driver::MediaDriver;

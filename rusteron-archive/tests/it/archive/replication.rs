@@ -1,11 +1,10 @@
 //! Copying recordings between archives.
 
-use rusteron_archive::RecordingId;
 use std::sync::mpsc;
 
 use rusteron_archive::{
-    Archive, ArchiveErrorKind, RecordingSignal, RecordingSignalKind, ReplayLength, ReplayParams,
-    ReplicationParams,
+    Archive, ArchiveErrorKind, RecordingId, RecordingSignal, RecordingSignalKind, ReplayLength,
+    ReplayParams, ReplicationParams,
 };
 use rusteron_test_support::archive::{
     ArchiveProcess, Options, STREAM, numbered, offer_numbered, record, replay_all,

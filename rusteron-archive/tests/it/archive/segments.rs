@@ -1,9 +1,8 @@
 //! Shortening recordings, and moving their segments.
 
-use rusteron_archive::RecordingId;
 use rusteron_archive::{
-    Archive, ArchiveErrorKind, RecordingDescriptor, ReplayLength, ReplayParams, ReplicationParams,
-    SourceLocation,
+    Archive, ArchiveErrorKind, RecordingDescriptor, RecordingId, ReplayLength, ReplayParams,
+    ReplicationParams, SourceLocation,
 };
 use rusteron_test_support::archive::{ArchiveProcess, STREAM, record, replay_all};
 use rusteron_test_support::await_that;

@@ -5,13 +5,13 @@ use std::cell::Cell;
 use std::slice;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
+use rusteron_core::error::{Error, ErrorKind, Position, Result};
+use rusteron_core::log_buffer::{self, CounterValue, FRAME_ALIGNMENT, PARTITION_COUNT, protocol};
 use rusteron_sys as sys;
 
 use crate::subscription::image::action::Action;
 use crate::subscription::image::frame::{Frame, Term};
 use crate::subscription::image::header::Header;
-use rusteron_core::error::{Error, ErrorKind, Position, Result};
-use rusteron_core::log_buffer::{self, CounterValue, FRAME_ALIGNMENT, PARTITION_COUNT, protocol};
 
 /// Number of fragments between two checks of whether the image has been closed. C checks at every
 /// fragment. Here that would be a seventh of the cost of a fragment.

@@ -12,7 +12,6 @@ use rusteron_client::{
 };
 use rusteron_media_driver::MediaDriver;
 use rusteron_sys as sys;
-
 use rusteron_test_support::{
     Random, await_some, await_that, connect, launch, log_bytes, log_file, log_tails, udp_channel,
 };

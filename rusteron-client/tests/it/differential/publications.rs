@@ -5,9 +5,6 @@
 use std::ffi::c_void;
 use std::io::IoSlice;
 
-use super::operations::{
-    Contender, Fragment, HEADER_LENGTH, Media, Operation, Stream, Subject, TERM_LENGTH, as_c,
-};
 use rusteron_client::{
     Aeron, CloseCause, ExclusivePublication, OfferError, Publication, Publisher, Subscription,
 };
@@ -15,6 +12,10 @@ use rusteron_sys as sys;
 use rusteron_test_support::{
     Random, SHORT_TERMS, await_that, connect, connect_watchfully, connected_pair, context, launch,
     launch_with_long_timeouts, offer, shared_pair,
+};
+
+use super::operations::{
+    Contender, Fragment, HEADER_LENGTH, Media, Operation, Stream, Subject, TERM_LENGTH, as_c,
 };
 
 /// Performs random operations with both contenders of a stream. Compares results, positions, logs,

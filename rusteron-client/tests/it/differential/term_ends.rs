@@ -5,10 +5,11 @@
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 
-use super::operations::{Contender, HEADER_LENGTH, Operation, Stream, Subject, TERM_LENGTH};
 use rusteron_client::{ExclusivePublication, OfferError, Publication};
 use rusteron_sys as sys;
 use rusteron_test_support::Random;
+
+use super::operations::{Contender, HEADER_LENGTH, Operation, Stream, Subject, TERM_LENGTH};
 
 /// Frames begin at multiples of this.
 const ALIGNMENT: usize = 32;

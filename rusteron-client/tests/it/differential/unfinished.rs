@@ -6,9 +6,10 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicI64, AtomicPtr, Ordering};
 
-use super::operations::{Contender, Media, Operation, Stream, Subject, TERM_LENGTH};
 use rusteron_client::{ExclusivePublication, Publication, Publisher};
 use rusteron_sys as sys;
+
+use super::operations::{Contender, Media, Operation, Stream, Subject, TERM_LENGTH};
 
 mod ffi {
     unsafe extern "C" {

@@ -7,7 +7,6 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 
-use super::methods::each_kind;
 use rusteron_client::{
     Aeron, AnyPublication, CloseCause, Messages, OfferError, OfferedBatch, Publisher, Subscription,
 };
@@ -16,6 +15,8 @@ use rusteron_test_support::{
     launch_with_long_timeouts, log_bytes, log_file, log_tails, receive, shared_pair, unblock,
     watchful_context,
 };
+
+use super::methods::each_kind;
 
 const TERM_LENGTH: usize = 64 * 1024;
 

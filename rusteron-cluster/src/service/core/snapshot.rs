@@ -1,9 +1,9 @@
 //! Recovery from a snapshot, and taking one.
 
-use crate::ids::LeadershipTermId;
 use std::time::Instant;
 
 use crate::codec;
+use crate::ids::LeadershipTermId;
 use crate::service::ack_ledger::Ack;
 use crate::service::cluster::Lifecycle;
 use crate::service::clustered_service::ClusteredService;

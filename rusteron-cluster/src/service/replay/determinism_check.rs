@@ -1,14 +1,15 @@
 //! Two runs of a service over one log.
 
-use crate::ids::{ClusterSessionId, LeadershipTermId};
-use rusteron_core::RecordingId;
 use std::fmt;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rusteron_core::RecordingId;
+
 use crate::codec::{self, Message};
 use crate::error::{ClusterError, ClusterErrorKind, Result};
+use crate::ids::{ClusterSessionId, LeadershipTermId};
 use crate::service::clustered_service::ClusteredService;
 use crate::service::core::{Core, Settings, wants_snapshot};
 use crate::service::error::{ErrorPolicy, TerminationCause};

@@ -1,12 +1,11 @@
 //! The log of a member, in the files of its archive.
 
-use rusteron_core::RecordingId;
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use rusteron_core::files;
 use rusteron_core::log_buffer::{BEGIN_FLAG, END_FLAG, HEADER_LENGTH, TYPE_DATA, TYPE_PAD, align};
+use rusteron_core::{RecordingId, files};
 
 use crate::codec::recording_log::{
     RECORDING_LOG, RecordingLogEntry, RecordingLogEntryKind, parse_recording_log,

@@ -1,13 +1,13 @@
 //! Everything that a service does to the outside, recorded instead of sent.
 
-use crate::ids::{ClusterSessionId, CorrelationId};
-use rusteron_core::RecordingId;
 use std::fmt::{self, Display};
 use std::io::IoSlice;
 
 use rusteron_client::{Action, Error, OfferError, Position, Publication};
+use rusteron_core::RecordingId;
 
 use crate::codec::{Message, MessageHeader};
+use crate::ids::{ClusterSessionId, CorrelationId};
 use crate::service::error::TerminationCause;
 use crate::service::network::{Claim, Network, SnapshotContent};
 use crate::service::session::HEADER_LENGTH;

@@ -1,14 +1,13 @@
 //! A service that obeys commands, and digests all events: the oracle of tests on one member.
 
-use rusteron_cluster::ClusterSessionId;
-use rusteron_cluster::CorrelationId;
 use std::io::{Read as _, Write as _};
 use std::sync::{Arc, Mutex};
 
 use rusteron_client::OfferError;
 use rusteron_cluster::{
-    CloseReason, Cluster, ClusteredService, LeadershipTerm, Lifecycle, MessageSource, Role,
-    ServiceError, ServiceResult, SessionInfo, SessionMessage, SnapshotReader, SnapshotWriter,
+    CloseReason, Cluster, ClusterSessionId, ClusteredService, CorrelationId, LeadershipTerm,
+    Lifecycle, MessageSource, Role, ServiceError, ServiceResult, SessionInfo, SessionMessage,
+    SnapshotReader, SnapshotWriter,
 };
 
 /// Attempts of an answer, before the client counts as gone.

@@ -1,6 +1,5 @@
 //! Containers beside a stand-in for the consensus module: situations that Java's seldom makes.
 
-use rusteron_cluster::CorrelationId;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,8 +13,9 @@ use rusteron_client::{Aeron, AeronVersion, CncFile, Context, Header};
 use rusteron_cluster::codec::decode_values;
 use rusteron_cluster::codec::mark_file::MarkFileHeader;
 use rusteron_cluster::{
-    Cluster, ClusteredService, Lifecycle, MessageSource, ServiceContainer, ServiceContext,
-    ServiceResult, SessionMessage, SnapshotReader, SnapshotWriter, TerminationCause,
+    Cluster, ClusteredService, CorrelationId, Lifecycle, MessageSource, ServiceContainer,
+    ServiceContext, ServiceResult, SessionMessage, SnapshotReader, SnapshotWriter,
+    TerminationCause,
 };
 use rusteron_core::cnc::error_log;
 use rusteron_media_driver::MediaDriver;

@@ -1,11 +1,12 @@
 //! Channels and their parameters, one at a time and together: the client accepts what the media
 //! driver accepts, but for misspelt values.
 
+use rusteron_core::channel::ChannelUri;
+
 use super::oracle::{
     Case, Fine, LENGTH, SCHEME, SPY, SYNTAX, Verdict, both, case, consult, key, misspelt,
     with_ports,
 };
-use rusteron_core::channel::ChannelUri;
 
 /// One of the parameters of a UDP and an IPC channel, at the end of them.
 fn with(key: &'static str, value: &str) -> [String; 2] {

@@ -5,7 +5,6 @@ use std::ffi::CString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::oracle::with_ports;
 use rusteron_client::Aeron;
 use rusteron_core::channel::{
     ChannelUri, ChannelUriErrorKind, CongestionControl, ControlMode, FlowControl, Group, Parameter,
@@ -13,6 +12,8 @@ use rusteron_core::channel::{
 };
 use rusteron_core::error::{Error, ErrorKind};
 use rusteron_test_support::{connect, free_port, launch, logged_with};
+
+use super::oracle::with_ports;
 
 #[test]
 fn accepts_every_kind_and_keeps_texts() {

@@ -1,11 +1,10 @@
 //! `rusteron archive verify`: of whole and of damaged recordings, on a terminal, and interrupted.
 
-use rusteron_archive::RecordingId;
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};
 
 use pty_process::blocking::Command as PtyCommand;
-use rusteron_archive::Archive;
+use rusteron_archive::{Archive, RecordingId};
 use rusteron_client::Subscription;
 use rusteron_test_support::archive::{ArchiveProcess, STREAM, record};
 

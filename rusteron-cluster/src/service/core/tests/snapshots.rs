@@ -1,7 +1,8 @@
 //! Requests for snapshots.
 
-use super::*;
 use rusteron_core::RecordingId;
+
+use super::*;
 
 #[test]
 fn actions_by_code_and_flags() {
