@@ -71,6 +71,31 @@ fn connect_request(response_channel: &str) -> Vec<u8> {
 }
 
 #[test]
+fn strangers_leave_log_buffers_to_others() {
+    const MAX_UNAUTHENTICATED_SESSIONS: usize = 64;
+    let fixture = Fixture::launch();
+    let aeron = fixture.aeron();
+    let mut publication = aeron.add_exclusive_publication("aeron:ipc", 10).expect("added");
+    let request = connect_request("aeron:ipc?term-length=1m|sparse=false");
+    for _ in 0..MAX_UNAUTHENTICATED_SESSIONS {
+        offer(&mut publication, &request);
+    }
+    // The server does not read on, which holds up the publisher.
+    while publication.offer(&request).is_ok() {}
+    let sessions = || counters(&aeron, SESSION).len();
+    await_that("all sessions", || sessions() == MAX_UNAUTHENTICATED_SESSIONS);
+    let dir = fixture.driver.aeron_dir().join("publications");
+    for entry in std::fs::read_dir(dir).expect("a directory") {
+        let length = entry.and_then(|entry| entry.metadata()).expect("a file").len();
+        assert!(length < 1 << 20, "a log buffer of {length} bytes");
+    }
+    // In place of one of them.
+    let archive = fixture.connect();
+    assert!(sessions() <= MAX_UNAUTHENTICATED_SESSIONS);
+    assert_eq!(archive.archive_id(), Some(fixture.server().archive_id()));
+}
+
+#[test]
 fn message_beyond_the_limit_is_never_whole() {
     let fixture = Fixture::launch();
     let limit = fixture.context().control_term_buffer_length();
