@@ -7,6 +7,8 @@ mod calls;
 mod clock_steps;
 #[cfg(target_os = "linux")]
 mod cycles;
+#[cfg(unix)]
+mod differential;
 mod exchange;
 #[cfg(all(feature = "binary", target_os = "linux"))]
 mod faults;

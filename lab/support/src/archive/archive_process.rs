@@ -23,6 +23,8 @@ const ALONE: [&str; 2] = ["io.aeron.archive.Archive", "archive"];
 enum Programs {
     /// The release that `lab/java/pom.xml` names.
     Java,
+    /// The release of the C code, which `lab/java/compile-aeron` compiles.
+    CompiledJava,
     /// In a folder.
     Rust(PathBuf),
 }
@@ -41,8 +43,11 @@ impl Programs {
             Self::Rust(folder) => {
                 without_settings(program_in(folder, name, "rusteron-archive-server"))
             }
-            Self::Java => {
+            Self::Java | Self::CompiledJava => {
                 let mut java = Command::new(java_run());
+                if matches!(self, Self::CompiledJava) {
+                    java.env("RUSTERON_JAVA_AERON", "compiled");
+                }
                 java.arg(class).args([
                     "-XX:TieredStopAtLevel=1",
                     "-XX:+UseSerialGC",
@@ -89,9 +94,21 @@ impl ArchiveProcess {
         Self::launch_of(Programs::choose(), options)
     }
 
+    /// Starts ours.
+    pub fn launch_rust(options: Options) -> Self {
+        Self::launch_of(Programs::Rust(folder_of_archives()), options)
+    }
+
     /// Starts Java's, or says why not: the test is then over.
     pub fn launch_java(options: Options) -> Option<Self> {
         has_java().then(|| Self::launch_of(Programs::Java, options))
+    }
+
+    /// Starts Java's of the C code's release, or says why not: the test is then over.
+    #[cfg(unix)]
+    pub fn launch_compiled(options: Options) -> Option<Self> {
+        let is_there = has_java() && crate::cluster::has_compiled_aeron();
+        is_there.then(|| Self::launch_of(Programs::CompiledJava, options))
     }
 
     fn launch_of(programs: Programs, options: Options) -> Self {
