@@ -213,7 +213,7 @@ impl Archive {
         &self.connection.context
     }
 
-    /// The number that tells this archive from others. `None` if the archive is too old to have an
+    /// Returns the id that tells this archive from others. `None` if the archive is too old to have an
     /// id.
     ///
     /// Corresponds to `aeron_archive_get_archive_id`.

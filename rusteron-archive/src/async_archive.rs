@@ -438,9 +438,13 @@ impl AsyncArchive {
     }
 }
 
-/// Requests of one or two numbers, which are not negative: `name(numbers) -> answer, conversion, C's function`.
-macro_rules! requests_of_numbers {
-    ($($name:ident($id:ident: $type:ty $(, $second:ident: $other:ty)?) -> $answer:ty, $convert:expr, $call:ident;)+) => {
+/// Requests about an id, and perhaps a second id or a position, which must not be negative:
+/// `name(id: Type, second: Type) -> answer, conversion, C's function`.
+macro_rules! requests_by_id {
+    ($(
+        $name:ident($id:ident: $type:ty $(, $second:ident: $other:ty)?) -> $answer:ty,
+            $convert:expr, $call:ident;
+    )+) => {
         $(#[doc = concat!("As [`Archive::", stringify!($name), "`].")]
         pub fn $name(&self, $id: $type $(, $second: $other)?) -> Result<Request<$answer>> {
             let operation = stringify!($name);
@@ -456,7 +460,7 @@ macro_rules! requests_of_numbers {
 }
 
 impl AsyncArchive {
-    requests_of_numbers! {
+    requests_by_id! {
         stop_recording_subscription(subscription_id: RecordingSubscriptionId) -> (), drop,
             aeron_archive_proxy_stop_recording_subscription;
         try_stop_recording_by_identity(recording_id: RecordingId) -> bool, is_not_zero,
@@ -483,7 +487,8 @@ impl AsyncArchive {
             aeron_archive_proxy_purge_segments;
         attach_segments(recording_id: RecordingId) -> u64, count,
             aeron_archive_proxy_attach_segments;
-        migrate_segments(src_recording_id: RecordingId, dst_recording_id: RecordingId) -> u64, count,
+        migrate_segments(
+            src_recording_id: RecordingId, dst_recording_id: RecordingId) -> u64, count,
             aeron_archive_proxy_migrate_segments;
     }
 }

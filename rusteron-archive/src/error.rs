@@ -228,7 +228,7 @@ impl ArchiveError {
     }
 
     /// Returns the correlation id of the request that the archive refused. The archive's own log
-    /// has the same number.
+    /// has the same id.
     ///
     /// Corresponds to a part of the text of `aeron_errmsg`.
     #[doc(alias = "aeron_errmsg")]

@@ -5,7 +5,7 @@ rusteron_core::ids! {
     pub ControlSessionId(i64);
     /// The id of a request, which the answer and the archive's errors repeat.
     pub CorrelationId(i64);
-    /// The id of a subscription with which an archive records. It stops these recordings.
+    /// The id of a subscription with which an archive records. A client stops these recordings with it.
     pub RecordingSubscriptionId(i64);
     /// The id that an archive gives a replay. It stops the replay, and distinguishes the replay's
     /// image from others.
@@ -18,7 +18,7 @@ rusteron_core::ids! {
     /// assert_eq!(i64::from(id).to_string(), id.to_string());
     /// ```
     pub ReplaySessionId(i64);
-    /// The id of a replication. It stops the replication.
+    /// The id of a replication. A client stops the replication with it.
     pub ReplicationId(i64);
 }
 

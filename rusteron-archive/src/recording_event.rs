@@ -95,13 +95,14 @@ impl RecordingEvent {
             return None;
         }
         let (block, texts) = message.get(HEADER..)?.split_at_checked(block_length)?;
-        let (recording_id, start_position) = (i64_at(block, 0)?, i64_at(block, 8)?);
+        let recording_id = RecordingId::new(i64_at(block, 0)?);
+        let start_position = i64_at(block, 8)?;
         Some(match u16_at(message, 2)? {
             STARTED => {
                 let (channel, rest) = text(texts)?;
                 let (source_identity, _) = text(rest)?;
                 Self::Started {
-                    recording_id: RecordingId::new(recording_id),
+                    recording_id,
                     start_position,
                     session_id: i32_at(block, 16)?,
                     stream_id: i32_at(block, 20)?,
@@ -109,16 +110,12 @@ impl RecordingEvent {
                     source_identity,
                 }
             }
-            PROGRESS => Self::Progress {
-                recording_id: RecordingId::new(recording_id),
-                start_position,
-                position: i64_at(block, 16)?,
-            },
-            STOPPED => Self::Stopped {
-                recording_id: RecordingId::new(recording_id),
-                start_position,
-                stop_position: i64_at(block, 16)?,
-            },
+            PROGRESS => {
+                Self::Progress { recording_id, start_position, position: i64_at(block, 16)? }
+            }
+            STOPPED => {
+                Self::Stopped { recording_id, start_position, stop_position: i64_at(block, 16)? }
+            }
             _ => return None,
         })
     }

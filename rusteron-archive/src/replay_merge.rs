@@ -57,9 +57,9 @@ use crate::error::{ArchiveError, ArchiveErrorKind, Result, phrases};
 /// is caught and logged.
 ///
 /// ```no_run
-/// use rusteron_archive::{Archive, RecordingId, ReplayMerge};
+/// use rusteron_archive::{Archive, RecordingId, ReplayMerge, Result};
 ///
-/// # fn follow(archive: Archive, recording_id: RecordingId, session_id: i32) -> rusteron_archive::Result<()> {
+/// # fn follow(archive: Archive, recording_id: RecordingId, session_id: i32) -> Result<()> {
 /// let subscription = archive.aeron().add_subscription("aeron:udp?control-mode=manual", 1001)?;
 /// let mut merge = ReplayMerge::builder(
 ///     format!("aeron:udp?session-id={session_id}"),
@@ -401,9 +401,9 @@ impl fmt::Debug for ReplayMerge {
 /// ```no_run
 /// use std::time::Duration;
 ///
-/// use rusteron_archive::{Archive, RecordingId, ReplayMerge};
+/// use rusteron_archive::{Archive, RecordingId, ReplayMerge, Result};
 ///
-/// # fn follow(archive: Archive, recording_id: RecordingId, session_id: i32) -> rusteron_archive::Result<()> {
+/// # fn follow(archive: Archive, recording_id: RecordingId, session_id: i32) -> Result<()> {
 /// let subscription = archive.aeron().add_subscription("aeron:udp?control-mode=manual", 1001)?;
 /// let merge = ReplayMerge::builder(
 ///     format!("aeron:udp?session-id={session_id}"),

@@ -162,10 +162,11 @@ impl Context {
     pub fn idle_strategy(&self) -> Option<IdleStrategyKind> {
         // SAFETY: the context is live, and C only reads it here.
         let name = unsafe { sys::aeron_context_get_idle_strategy(self.as_ptr()) };
+        if name.is_null() {
+            return None;
+        }
         // SAFETY: C's string stays as it is until a setter, which needs `&mut self`.
-        (!name.is_null())
-            .then(|| IdleStrategyKind::from_c_str(unsafe { CStr::from_ptr(name) }))
-            .flatten()
+        IdleStrategyKind::from_c_str(unsafe { CStr::from_ptr(name) })
     }
 
     fn load_idle_strategy(&self, kind: IdleStrategyKind) -> Result<()> {

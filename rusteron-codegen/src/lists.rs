@@ -21,11 +21,11 @@ pub(crate) fn macro_of_settings(table: &Table, context: &str, crate_name: &str) 
         let _ = writeln!(rows, "            ({language} {kind} {name} set_{name})");
     }
     format!(
-        "/// Calls a macro with every setting of [`{context}`] that has one value, for programs that set settings by name.\n\
+        "/// Calls a macro with every setting of [`{context}`], for programs that set settings by name.\n\
          ///\n\
          /// A row such as `(any value mtu_length set_mtu_length)` has `any`, or `rust` for a setting that only Rust's\n\
-         /// callers can use; the setter's argument: `text` for `&str`, `path` for `&Path`, `choice` for an idle strategy,\n\
-         /// or else `value`; the getter, whose name is the setting's; and the setter.\n\
+         /// callers can use; the setter's argument: `text` for `&str`, `path` for `&Path`, `choice` for an idle strategy or\n\
+         /// another function that C knows by name, or else `value`; the getter, whose name is the setting's; and the setter.\n\
          ///\n\
          /// ```\n\
          /// macro_rules! names {{\n\
@@ -346,7 +346,7 @@ mod tests {
             (
                 "from D\n  optional ports, by hand",
                 false,
-                &["context.set_from(parse(text, |text| ports(text).ok())?)", "ports_text(value)"],
+                &["context.set_from(parse(text, |text| ports(text).ok())?)", "map(ports_text)"],
             ),
             (
                 "flow E\n  function FLOWS, by hand",

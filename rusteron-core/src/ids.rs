@@ -11,12 +11,12 @@ macro_rules! ids {
         $visibility struct $name($integer);
 
         impl $name {
-            /// Makes an id of its number.
+            /// Returns the id with this number.
             pub const fn new(number: $integer) -> Self {
                 Self(number)
             }
 
-            /// Returns the number.
+            /// Returns the number of the id.
             pub const fn get(self) -> $integer {
                 self.0
             }

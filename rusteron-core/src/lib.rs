@@ -23,7 +23,7 @@
 //! | `program` | exit statuses and output of rusteron's own programs, with the feature `program`
 //! | [`sbe`] | messages in SBE, made of tables |
 //! | [`scan`] | numbers, sizes and durations, as C reads and writes them |
-//! | [`settings`] | texts and ranges of settings, and the settings of contexts without C |
+//! | [`settings`] | texts and ranges of settings, and the settings of contexts |
 //! | [`threads`] | bounds that explain why a type stays on its thread |
 
 pub mod agent;

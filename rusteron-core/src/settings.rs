@@ -216,14 +216,19 @@ pub fn parse<'a, T>(
 /// `rusteron-codegen` makes these from a crate's table of settings.
 pub struct Setting<C> {
     /// The name of the getter. Empty if there is none.
+    #[doc(hidden)]
     pub name: &'static str,
     /// The environment variable, or an empty text if there is none.
+    #[doc(hidden)]
     pub variable: &'static str,
     /// The texts that the value can be.
+    #[doc(hidden)]
     pub format: Format,
     /// Sets the value from a text that has the format.
+    #[doc(hidden)]
     pub set: fn(&mut C, &OsStr) -> Result<(), String>,
     /// Where the value's text comes from.
+    #[doc(hidden)]
     pub source: Source<C>,
 }
 
@@ -238,7 +243,7 @@ pub enum Source<C> {
     /// was set, or does not tell the value at all. If the variable is not set, the name in the
     /// context.
     Variable(fn(&C) -> Option<String>),
-    /// Nothing: no program reads the variable.
+    /// The value has no source, because no program reads the variable.
     Unread,
 }
 
@@ -256,7 +261,7 @@ impl<C> Setting<C> {
         !matches!(self.source, Source::Unread)
     }
 
-    /// Checks a value of the variable. Stricter than Aeron, which takes `64kb` for `64k`, `truely`
+    /// Checks a value of the variable, more strictly than Aeron, which takes `64kb` for `64k`, `truely`
     /// for `true` and, where it expects a number, `10s` for 10.
     ///
     /// # Errors
@@ -267,7 +272,7 @@ impl<C> Setting<C> {
 
     /// Returns the value that a context has, as the variable would have it. `None` if it is not set and has no default.
     ///
-    /// Some settings a context does not tell. Their value is the variable's.
+    /// A context does not tell some settings. Their value is the variable's.
     pub fn value(&self, context: &C) -> Option<String> {
         let set = || env::var(self.variable).ok().filter(|text| !text.is_empty());
         match self.source {

@@ -198,7 +198,10 @@ impl DriverContext {
         for (variable, value) in preset.variables() {
             if let Some(setting) = Self::setting(variable) {
                 let set = setting.read(&mut context, value.as_ref().as_ref());
-                set.map_err(|problem| Error::new(ErrorKind::InvalidArgument, problem))?;
+                set.map_err(|problem| {
+                    let text = format!("{variable}={value}: {problem}");
+                    Error::new(ErrorKind::InvalidArgument, text)
+                })?;
             }
         }
         Ok(context)

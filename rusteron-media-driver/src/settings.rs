@@ -31,7 +31,7 @@ include!(concat!(env!("OUT_DIR"), "/settings.rs"));
 /// use rusteron_media_driver::DriverContext;
 ///
 /// # fn main() -> Result<(), rusteron_media_driver::Error> {
-/// let setting = DriverContext::setting("AERON_TERM_BUFFER_LENGTH").expect("a variable of Aeron's");
+/// let setting = DriverContext::setting("AERON_TERM_BUFFER_LENGTH").expect("Aeron's variable");
 /// assert!(setting.check("16m").is_ok());
 /// assert_eq!(setting.check("100k"), Err("must be a power of two from 64k to 1g".to_owned()));
 /// assert_eq!(setting.value(&DriverContext::new()?).as_deref(), Some("16777216"));

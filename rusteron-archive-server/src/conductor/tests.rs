@@ -16,6 +16,7 @@ mod migrations;
 mod recordings;
 #[cfg(test)]
 mod replays;
+#[cfg(test)]
 mod replications;
 #[cfg(test)]
 mod requests;

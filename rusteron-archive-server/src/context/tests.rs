@@ -147,7 +147,7 @@ fn faulty_variables_are_named() {
 #[test]
 fn setters_refuse_what_variables_refuse() {
     type Set = fn(&mut ArchiveServerContext) -> Result<&mut ArchiveServerContext>;
-    // One of each type.
+    // The cases have a setter of each type.
     let cases: &[(Set, &str)] = &[
         (|x| x.set_archive_dir(""), "archive_dir=: must be a path"),
         (|x| x.set_mark_file_dir("a\0"), "mark_file_dir=a\\0: must be a path"),

@@ -138,9 +138,7 @@ fn repair_takes_no_announced_byte_away() {
         let guard = Guard::new(dir.path()).expect("no archive");
         let mut editor = ArchiveEditor::with_guard(files(), guard);
         let mut options = VerifyOptions::default();
-        let verified = editor
-            .files()
-            .verify(editor.files().recording(RecordingId::new(id.get())).expect("it"), &options);
+        let verified = editor.files().verify(editor.files().recording(id).expect("it"), &options);
         assert_eq!(verified.findings.len(), findings, "{verified:?}");
         assert_eq!(verified.is_end_known, stop.is_some() || is_original);
         let before = storage.content("0-0.rec");
@@ -148,7 +146,7 @@ fn repair_takes_no_announced_byte_away() {
         if expected == Repair::default() && findings > 0 {
             assert_eq!(storage.content("0-0.rec"), before);
             options.last_fragment = Some(LastFragment::Truncate);
-            let recording = editor.files().recording(RecordingId::new(id.get())).expect("it");
+            let recording = editor.files().recording(id).expect("it");
             let verified = editor.files().verify(recording, &options);
             let repair = editor.repair(&verified).expect("a repair");
             assert_eq!(repair.stop_position, Some(96), "{verified:?}");
@@ -188,9 +186,7 @@ fn end_of_a_segment_needs_no_file_behind_it() {
         }
         let (mut editor, _dir) = editor(&storage).expect("an editor");
         let options = VerifyOptions { all_segments: true, ..VerifyOptions::default() };
-        let verified = editor
-            .files()
-            .verify(editor.files().recording(RecordingId::new(id.get())).expect("it"), &options);
+        let verified = editor.files().verify(editor.files().recording(id).expect("it"), &options);
         assert_eq!(verified.findings.is_empty(), is_valid, "{verified:?}");
         let repair = editor.repair(&verified).expect("a repair");
         assert_eq!(repair == Repair::default(), is_valid, "{bases:?}: {repair:?}");
@@ -241,7 +237,7 @@ fn repair_of_hostile_files_is_done_at_once() {
         }
         let Some((mut editor, _dir)) = editor(&storage) else { continue };
         let options = options(Checksum::Crc32);
-        let is_twice = |id: i64, editor: &ArchiveEditor| {
+        let is_twice = |id: RecordingId, editor: &ArchiveEditor| {
             editor.files().recordings().iter().filter(|it| it.recording_id == id).count() > 1
         };
         for recording in editor.files().recordings().to_vec() {
@@ -250,7 +246,7 @@ fn repair_of_hostile_files_is_done_at_once() {
             let repair = editor.repair(&verified).expect("a repair");
             repairs += usize::from(repair != Repair::default());
             // A state that is none becomes invalid first.
-            if recording.state.is_none() || is_twice(recording.recording_id.get(), &editor) {
+            if recording.state.is_none() || is_twice(recording.recording_id, &editor) {
                 continue;
             }
             let again = editor.files().recording(recording.recording_id).expect("it").clone();

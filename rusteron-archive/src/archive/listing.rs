@@ -48,7 +48,7 @@ impl Archive {
     #[doc(alias("aeron_archive_list_recordings", "listRecordings"))]
     pub fn recordings_from(&self, recording_id: RecordingId) -> Recordings<'_> {
         // SAFETY: `recording_pages` passes the live structure and the consumer's vector.
-        self.recording_pages(recording_id.get(), |count, raw, from, found| unsafe {
+        self.recording_pages(recording_id, |count, raw, from, found| unsafe {
             sys::aeron_archive_list_recordings(count, raw, from, PAGE, Some(push_recording), found)
         })
     }
@@ -69,7 +69,7 @@ impl Archive {
     ) -> Result<Recordings<'_>> {
         let channel_fragment = fragment(channel_fragment)?;
         // SAFETY: as in `recordings_from`; the iterator owns the text.
-        Ok(self.recording_pages(0, move |count, raw, from, found| unsafe {
+        Ok(self.recording_pages(RecordingId::new(0), move |count, raw, from, found| unsafe {
             sys::aeron_archive_list_recordings_for_uri(
                 count,
                 raw,
@@ -180,14 +180,16 @@ impl Archive {
     /// Lists recordings with a C function that is passed the first id of a page.
     fn recording_pages<'a>(
         &'a self,
-        mut from: i64,
+        mut from: RecordingId,
         call: impl Fn(&mut i32, *mut sys::aeron_archive_t, i64, *mut c_void) -> c_int + Send + Sync + 'a,
     ) -> Recordings<'a> {
         Listing::new(move || {
-            let id = Some(("recording_id", from));
+            let id = Some(("recording_id", from.get()));
             let page: Vec<RecordingDescriptor> =
-                self.list("recordings", id, |count, raw, found| call(count, raw, from, found))?;
-            from = page.last().map_or(from, |last| last.recording_id.saturating_next().get());
+                self.list("recordings", id, |count, raw, found| {
+                    call(count, raw, from.get(), found)
+                })?;
+            from = page.last().map_or(from, |last| last.recording_id.saturating_next());
             Ok(page)
         })
     }

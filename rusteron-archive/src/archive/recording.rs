@@ -105,7 +105,7 @@ impl Archive {
         let auto_stop = true;
         let started = self.start_recording(subscribed, stream_id, SourceLocation::Local, auto_stop);
         let recorded = match started {
-            // Refused, perhaps because of a subscription that is not ours.
+            // The archive has refused, perhaps because of a subscription that is not ours.
             Err(error) if error.code() != 0 => return Err(error),
             Err(error) => Err(error),
             Ok(_) => self.await_recording_of(&channel, publication, earlier),

@@ -44,7 +44,7 @@ impl Message {
         let template = u16_at(message, 2)?;
         let (block, texts) = message.get(HEADER..)?.split_at_checked(block_length)?;
         let (session, correlation_id) = (i64_at(block, 0)?, CorrelationId::new(i64_at(block, 8)?));
-        if session != control_session_id.get() {
+        if control_session_id != session {
             return None;
         }
         Some(match template {

@@ -44,7 +44,7 @@ impl<T> Request<T> {
         Self { requests, correlation_id, convert, has_outcome: false }
     }
 
-    /// Returns the number of the request, which the archive's log and errors have as well.
+    /// Returns the id of the request, which the archive's log and errors have as well.
     pub fn correlation_id(&self) -> CorrelationId {
         self.correlation_id
     }
@@ -198,7 +198,7 @@ impl Requests {
             let pending = Pending { operation, relevant_id, expected, answer, outcome: None };
             // Before the lock of the session is released, as the answer may be polled then.
             if let Some(mut waiting) = self.waiting() {
-                waiting.requests.insert(CorrelationId::new(correlation_id.get()), pending);
+                waiting.requests.insert(correlation_id, pending);
             }
             Ok(Some(correlation_id))
         });

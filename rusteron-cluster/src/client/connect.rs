@@ -89,7 +89,7 @@ pub(crate) trait ConnectIo {
         handler: &mut dyn FnMut(&[u8], i64) -> bool,
     ) -> Result<(), PollError>;
 
-    /// Returns a number that is unique among all clients of the media driver.
+    /// Returns an id that is unique among all clients of the media driver.
     fn next_correlation_id(&mut self) -> CorrelationId;
 }
 
@@ -365,15 +365,13 @@ impl Connect {
             return None;
         }
         match Message::decode(header, body)? {
-            Message::Challenge(challenge)
-                if challenge.correlation_id == self.correlation_id.get() =>
-            {
+            Message::Challenge(challenge) if self.correlation_id == challenge.correlation_id => {
                 Some(Response::Challenge {
                     cluster_session_id: ClusterSessionId::new(challenge.cluster_session_id),
                     encoded_challenge: challenge.encoded_challenge.to_vec(),
                 })
             }
-            Message::SessionEvent(event) if event.correlation_id == self.correlation_id.get() => {
+            Message::SessionEvent(event) if self.correlation_id == event.correlation_id => {
                 let detail = String::from_utf8_lossy(event.detail);
                 let refused = |kind| Response::Refused(ClusterError::new(kind, &*detail));
                 Some(match EventCode::from(event.code) {

@@ -92,8 +92,11 @@ impl<'a> Egress<'a> {
         if sbe.schema_id == SCHEMA_ID && sbe.template_id == SessionMessageHeader::TEMPLATE_ID {
             let session = SessionMessageHeader::decode(sbe, body)?;
             let payload = body.get(usize::from(sbe.block_length)..)?;
-            return (session.cluster_session_id == cluster_session_id.get())
-                .then_some(Self::Message { timestamp: session.timestamp, payload, header });
+            return (cluster_session_id == session.cluster_session_id).then_some(Self::Message {
+                timestamp: session.timestamp,
+                payload,
+                header,
+            });
         }
         Self::decode_event(cluster_session_id, sbe, body, header)
     }
@@ -147,7 +150,7 @@ impl<'a> Egress<'a> {
             }
             _ => return None,
         };
-        (session_id == cluster_session_id.get()).then_some(egress)
+        (cluster_session_id == session_id).then_some(egress)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The handles through which a service uses its container.
 
 use std::io::IoSlice;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Bound, Deref, DerefMut};
 
 use rusteron_client::Aeron;
 
@@ -167,17 +167,15 @@ impl<'a> Cluster<'a> {
         &mut self,
         mut handler: impl FnMut(&mut ClientSession<'_>) -> ServiceResult,
     ) -> ServiceResult {
-        let mut next = ClusterSessionId::new(i64::MIN);
+        let mut after = Bound::Unbounded;
         loop {
             let Lifecycle { state, network } = &mut self.lifecycle;
-            let Some((&id, _)) = state.sessions.range(next..).next() else { return Ok(()) };
+            let next = state.sessions.range((after, Bound::Unbounded)).next();
+            let Some((&id, _)) = next else { return Ok(()) };
             if let Some(mut session) = ClientSession::find(state, *network, id) {
                 handler(&mut session)?;
             }
-            let Some(following) = id.get().checked_add(1).map(ClusterSessionId::new) else {
-                return Ok(());
-            };
-            next = following;
+            after = Bound::Excluded(id);
         }
     }
 
@@ -190,7 +188,7 @@ impl<'a> Cluster<'a> {
     ///
     /// # Errors
     /// - [`ServiceError::Terminate`]: the container ends;
-    /// - [`ServiceError::Failed`]: `correlation_id` or `deadline` is `i64::MAX`.
+    /// - [`ServiceError::Failed`]: the number of `correlation_id`, or `deadline`, is `i64::MAX`.
     pub fn schedule_timer(
         &mut self,
         correlation_id: CorrelationId,
@@ -216,7 +214,7 @@ impl<'a> Cluster<'a> {
     ///
     /// # Errors
     /// - [`ServiceError::Terminate`]: the container ends;
-    /// - [`ServiceError::Failed`]: `correlation_id` is `i64::MAX`.
+    /// - [`ServiceError::Failed`]: the number of `correlation_id` is `i64::MAX`.
     pub fn cancel_timer(&mut self, correlation_id: CorrelationId) -> ServiceResult {
         self.send(&[IoSlice::new(&cancellation(correlation_id)?)])
     }

@@ -243,8 +243,7 @@ impl<S: ClusteredService> Core<S> {
         };
         let timestamp = header.timestamp;
         self.advance(position, timestamp);
-        let source =
-            MessageSource::from_session_id(ClusterSessionId::new(header.cluster_session_id));
+        let source = MessageSource::from_session_id(header.cluster_session_id);
         let message = SessionMessage { source, timestamp, payload };
         self.call(network, "on_session_message", |service, cluster| {
             service.on_session_message(cluster, &message)

@@ -237,14 +237,14 @@ fn on_head_message(head: &mut Option<SnapshotHead>, message: &[u8]) -> Result<bo
             _ => Ok(false),
         },
         (Message::ClientSession(session), Some(head)) => {
-            let id = session.cluster_session_id;
+            let id = ClusterSessionId::new(session.cluster_session_id);
             let info = SessionInfo::new(
-                ClusterSessionId::new(id),
+                id,
                 session.response_stream_id,
                 session.response_channel,
                 session.encoded_principal,
             );
-            head.sessions.insert(ClusterSessionId::new(id), info);
+            head.sessions.insert(id, info);
             Ok(false)
         }
         (Message::ClientSession(_), None) => {

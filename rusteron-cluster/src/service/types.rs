@@ -95,10 +95,10 @@ pub enum MessageSource {
 
 impl MessageSource {
     /// Messages of services have negative ids: the service id is in the upper bits.
-    pub(crate) fn from_session_id(session_id: ClusterSessionId) -> Self {
-        match session_id.get() {
-            0.. => Self::Client { session_id },
-            id => Self::Service { service_id: (id >> 56) as i32 & 0x7f },
+    pub(crate) fn from_session_id(id: i64) -> Self {
+        match id {
+            0.. => Self::Client { session_id: ClusterSessionId::new(id) },
+            _ => Self::Service { service_id: (id >> 56) as i32 & 0x7f },
         }
     }
 }

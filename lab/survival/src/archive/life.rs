@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use rusteron_archive::{
-    Archive, ArchiveContext, RecordingEvent, RecordingId, RecordingSignal, RecordingSignalKind,
+    Archive, ArchiveContext, RecordingEvent, RecordingSignal, RecordingSignalKind,
 };
 use rusteron_client::{Aeron, Subscription};
 use rusteron_test_support::{Random, context};
@@ -115,10 +115,10 @@ impl Session {
         let polled = self.events.poll(
             |message, _| match RecordingEvent::decode(message) {
                 Some(RecordingEvent::Progress { recording_id, position, .. }) => {
-                    note(RecordingId::new(recording_id.get()), position, false);
+                    note(recording_id, position, false);
                 }
                 Some(RecordingEvent::Stopped { recording_id, stop_position, .. }) => {
-                    note(RecordingId::new(recording_id.get()), stop_position, true);
+                    note(recording_id, stop_position, true);
                 }
                 _ => {}
             },
@@ -131,11 +131,7 @@ impl Session {
         }
         for signal in mem::take(&mut *lock(&self.signals)) {
             if let RecordingSignal { recording_id, position: Some(position), kind, .. } = signal {
-                note(
-                    RecordingId::new(recording_id.get()),
-                    position,
-                    kind == RecordingSignalKind::Stop,
-                );
+                note(recording_id, position, kind == RecordingSignalKind::Stop);
             }
         }
         Ok(count)

@@ -121,13 +121,7 @@ impl Stream {
             let no_end = || Finding::new("missing", format!("recording {id} has no end"));
             let continuation = continuation.ok_or_else(no_end)?;
             let publication = aeron.add_exclusive_publication(continuation, stream_id)?;
-            archive.extend_recording(
-                RecordingId::new(id.get()),
-                channel,
-                stream_id,
-                source,
-                true,
-            )?;
+            archive.extend_recording(id, channel, stream_id, source, true)?;
             publication
         } else {
             let (term_length, mtu) = (self.term_length, self.mtu);
@@ -332,12 +326,7 @@ impl Recording {
         params: ReplayParams,
     ) -> Result<Replay, Finding> {
         let params = params.position(self.start_of(index));
-        let subscription = archive.replay(
-            RecordingId::new(self.id.get()),
-            "aeron:ipc",
-            REPLAY_STREAM_ID,
-            params,
-        )?;
+        let subscription = archive.replay(self.id, "aeron:ipc", REPLAY_STREAM_ID, params)?;
         Ok(Replay { subscription, index })
     }
 
@@ -421,5 +410,5 @@ impl Replay {
 
 fn descriptor(archive: &Archive, id: RecordingId) -> Result<RecordingDescriptor, Finding> {
     let missing = || Finding::new("missing", format!("recording {id} is not in the catalog"));
-    archive.recording(RecordingId::new(id.get()))?.ok_or_else(missing)
+    archive.recording(id)?.ok_or_else(missing)
 }

@@ -247,7 +247,7 @@ fn refused_counter_ends_the_recording_without_signals() {
 #[test]
 fn stop_by_channel_aborts_then_closes() {
     let (mut harness, subscription) = recording_images(false, 2);
-    // Another one goes on.
+    // Another recording goes on.
     harness.add_active(UDP);
     harness.send(stop("aeron:ipc?alias=whatever"));
     assert_eq!(harness.sent(), ["8: ok 0"]);

@@ -529,7 +529,7 @@ fn power_cut_at_any_change_keeps_what_was_answered() {
         assert!(answers[0].starts_with("7: ok"), "{answers:?}");
         states.push((harness.storage.changes(), known(&harness)));
     }
-    // Deleted files stay away.
+    // Without this sync, a power cut could bring deleted files back.
     assert_eq!(harness.storage.log().last(), Some(&Change::SyncDir));
     let mut random = Random::new(1);
     for changes in states[0].0..=harness.storage.changes() {

@@ -537,7 +537,7 @@ mod tests {
     #[test]
     fn position_of_another_image_is_not_owned() {
         for (reference_id, is_owned) in [(3, true), (4, false), (0, true)] {
-            // SAFETY: a structure of numbers.
+            // SAFETY: the structure consists of numbers, for which zeros are valid.
             let mut counter: sys::rusteron_counter_value_t = unsafe { std::mem::zeroed() };
             (counter.registration_id, counter.reference_id) = (7, reference_id);
             let raw = sys::rusteron_image_t {

@@ -424,7 +424,7 @@ fn describe(message: &[u8]) -> String {
     match codec::parse(message) {
         Ok((Message::SessionMessageHeader(header), payload)) => {
             let payload = Shown(payload);
-            match MessageSource::from_session_id(ClusterSessionId::new(header.cluster_session_id)) {
+            match MessageSource::from_session_id(header.cluster_session_id) {
                 MessageSource::Client { session_id } => {
                     format!("message of session {session_id}: {payload}")
                 }

@@ -114,8 +114,7 @@ impl CommandService {
                 Err(not_sent) => format!("not sent: {not_sent}"),
             },
             ["close"] => {
-                let mut session =
-                    cluster.session(ClusterSessionId::new(session.get())).expect("an open session");
+                let mut session = cluster.session(session).expect("an open session");
                 while !session.close()? {}
                 return Ok(());
             }
@@ -140,7 +139,7 @@ impl CommandService {
 /// Answers by an offer or, for every other length, by a claim.
 fn send(cluster: &mut Cluster<'_>, session: ClusterSessionId, answer: &[u8]) -> ServiceResult {
     for _ in 0..ATTEMPTS {
-        let Some(mut session) = cluster.session(ClusterSessionId::new(session.get())) else {
+        let Some(mut session) = cluster.session(session) else {
             break;
         };
         let sent = if answer.len() % 2 == 0 || answer.len() > 1000 {
