@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rusteron_cluster::{
-    CloseReason, Cluster, ClusteredService, LeadershipTerm, Lifecycle, MessageSource, Role,
-    ServiceError, ServiceResult, SessionInfo, SessionMessage, SnapshotReader, SnapshotWriter,
+    CloseReason, Cluster, ClusterSessionId, ClusteredService, CorrelationId, LeadershipTerm,
+    Lifecycle, MessageSource, Role, ServiceError, ServiceResult, SessionInfo, SessionMessage,
+    SnapshotReader, SnapshotWriter,
 };
-use rusteron_cluster::{ClusterSessionId, CorrelationId};
 
 /// A new leader waits so long for a client's subscription, before it drops an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
