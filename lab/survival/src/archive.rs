@@ -25,5 +25,5 @@ mod life;
 mod server;
 mod stream;
 
-pub(crate) use campaign::{ArchiveOptions, run};
+pub(crate) use campaign::{ArchiveOptions, NAME, run};
 pub(crate) use server::play;

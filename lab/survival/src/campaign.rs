@@ -21,8 +21,8 @@ pub(crate) struct CommonOptions {
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) duration: Option<Duration>,
 
-    /// How long a condition may take to come true when no fault lasts [default: 1m, of the cluster
-    /// 4m]
+    /// How long a condition may take to come true when no fault lasts; half of it for resources to
+    /// be gone [default: 1m, of the cluster 4m]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) deadline: Option<Duration>,
 
@@ -95,6 +95,14 @@ impl Frame {
         self.end.saturating_duration_since(Instant::now())
     }
 
+    /// Fails if the user wants an end.
+    pub(crate) fn check_interrupt(&self) -> Result<(), Failure> {
+        match self.interrupt.is_signalled() {
+            true => Err(Failure::Interrupted),
+            false => Ok(()),
+        }
+    }
+
     pub(crate) fn has_violations(&self) -> bool {
         self.report.violations() > 0
     }
@@ -152,10 +160,14 @@ pub(crate) trait Campaign: Sized {
             frame.root.disable_cleanup(true);
             println!("Data of the processes: {}", frame.root.path().display());
         }
-        if let Err(Failure::Interrupted) = outcome {
+        if let Err(failure) = outcome {
+            frame.report.broken_off = Some(match failure {
+                Failure::Interrupted => "was interrupted after",
+                _ => "failed after",
+            });
             println!("{}", frame.report);
+            return Err(failure);
         }
-        outcome?;
         frame.json.take().map_or(Ok(()), |json| frame.report.finish(json))
     }
 
@@ -172,9 +184,7 @@ pub(crate) trait Campaign: Sized {
 
     /// Looks at the parties, unless the user wants an end.
     fn look(&mut self) -> Result<(), Failure> {
-        if self.frame().interrupt.is_signalled() {
-            return Err(Failure::Interrupted);
-        }
+        self.frame().check_interrupt()?;
         self.step()
     }
 

@@ -31,6 +31,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     use clap::Parser;
     use options::{Command, Options};
+    use rusteron_core::program::Failure;
 
     rusteron_test_support::programs::exit_code(match Options::parse().command {
         Command::Clients(options) => clients::run(&options),
@@ -40,7 +41,8 @@ fn main() -> ExitCode {
             party::follow(supervisor).and_then(|()| match campaign.as_str() {
                 clients::NAME => clients::play(&party::parse(&options)?),
                 cluster::NAME => cluster::play(&party::parse(&options)?),
-                _ => archive::play(&party::parse(&options)?),
+                archive::NAME => archive::play(&party::parse(&options)?),
+                other => Err(Failure::usage("<CAMPAIGN>", other, "there is no such campaign")),
             })
         }
     })

@@ -30,9 +30,9 @@ impl Message {
     }
 
     /// Returns the message, which has at most `max_length` bytes. Some messages need several
-    /// fragments, and half of all are filled with zeros: pages that were written with zeros look
-    /// like pages that were not written.
-    pub(crate) fn to_vec(self, max_length: usize) -> Vec<u8> {
+    /// fragments. On demand, half of all messages are filled with zeros: pages that were written
+    /// with zeros look like pages that were not written.
+    pub(crate) fn to_vec(self, max_length: usize, with_zeros: bool) -> Vec<u8> {
         let random = self.random();
         let most = match random % 100 {
             0..65 => 200,
@@ -47,7 +47,7 @@ impl Message {
         buffer.extend(self.session_id.to_le_bytes());
         let numbers = [self.publication, self.sequence, self.phase, 0].map(u64::to_le_bytes);
         buffer.extend_from_slice(numbers.as_flattened());
-        let mut filling = if random >> 63 == 0 { 0 } else { random };
+        let mut filling = if with_zeros && random >> 63 == 0 { 0 } else { random };
         while buffer.len() < length {
             buffer.extend(filling.to_le_bytes());
             filling = filling.wrapping_mul(0x5851_f42d_4c95_7f2d);
@@ -84,7 +84,7 @@ impl Message {
     }
 }
 
-/// Over everything but the checksum itself.
+/// Returns the checksum of everything except for the checksum itself.
 fn checksum(buffer: &[u8]) -> u64 {
     let mut sum = 0x6a09_e667_f3bc_c908_u64 ^ buffer.len() as u64;
     let parts = [&buffer[..HEADER_LENGTH - 8], &buffer[HEADER_LENGTH..]];
@@ -110,19 +110,26 @@ mod tests {
     #[test]
     fn what_is_encoded_is_decoded() {
         for message in (0..500).map(message) {
-            assert_eq!(Message::decode(&message.to_vec(MAX_LENGTH)), Ok(message));
+            for with_zeros in [false, true] {
+                let bytes = message.to_vec(MAX_LENGTH, with_zeros);
+                assert_eq!(Message::decode(&bytes), Ok(message));
+            }
         }
     }
 
     #[test]
     fn lengths_vary_and_some_have_a_page_of_zeros() {
-        let messages: Vec<_> = (0..2_000).map(|it| message(it).to_vec(MAX_LENGTH)).collect();
+        let messages = |with_zeros| -> Vec<_> {
+            (0..2_000).map(|it| message(it).to_vec(MAX_LENGTH, with_zeros)).collect()
+        };
+        let (without, messages) = (messages(false), messages(true));
         assert!(messages.iter().all(|it| (HEADER_LENGTH..=MAX_LENGTH).contains(&it.len())));
         assert!(messages.iter().any(|it| it.len() < 100));
         let has_page =
             |it: &&Vec<u8>| it.len() > 5 * 1024 && it[HEADER_LENGTH..].iter().all(|it| *it == 0);
         let pages = messages.iter().filter(has_page).count();
         assert!((20..200).contains(&pages), "{pages}");
+        assert!(!without.iter().any(|it| has_page(&it)));
     }
 
     #[test]
@@ -135,13 +142,13 @@ mod tests {
             Message { sequence: 4, ..message },
             Message { phase: 5, ..message },
         ] {
-            assert_ne!(message.to_vec(MAX_LENGTH), other.to_vec(MAX_LENGTH));
+            assert_ne!(message.to_vec(MAX_LENGTH, true), other.to_vec(MAX_LENGTH, true));
         }
     }
 
     #[test]
     fn any_flipped_bit_or_cut_is_found() {
-        let whole = message(3).to_vec(MAX_LENGTH);
+        let whole = message(3).to_vec(MAX_LENGTH, true);
         for index in 0..whole.len() {
             let mut flipped = whole.clone();
             flipped[index] ^= 1 << (index % 8);

@@ -35,6 +35,8 @@ pub(crate) struct Report {
     pub(crate) seed: u64,
     pub(crate) elapsed: Duration,
     pub(crate) skipped_faults: Vec<String>,
+    /// How the campaign has ended, if it has not come to its end.
+    pub(crate) broken_off: Option<&'static str>,
     /// Names and values, in the order of the table.
     figures: Vec<(&'static str, u64)>,
     times: BTreeMap<&'static str, Vec<Duration>>,
@@ -52,6 +54,7 @@ impl Report {
             seed,
             elapsed: Duration::ZERO,
             skipped_faults: Vec::new(),
+            broken_off: None,
             figures: zeros(figures),
             times: BTreeMap::new(),
             violations: zeros(conditions),
@@ -143,10 +146,14 @@ impl fmt::Display for Report {
             let text: String = text.chars().take(SHOWN).collect();
             writeln!(f, "  {count} x {kind}, such as: {text}")?;
         }
-        for description in &self.descriptions {
-            writeln!(f, "  {description}")?;
+        for text in self.skipped_faults.iter().chain(&self.descriptions) {
+            writeln!(f, "  {text}")?;
         }
-        let verdict = if self.violations() == 0 { "survived" } else { "did not survive" };
+        let verdict = match (self.broken_off, self.violations()) {
+            (Some(verdict), _) => verdict,
+            (None, 0) => "survived",
+            (None, _) => "did not survive",
+        };
         write!(f, "{verdict} {:.1} s with seed {}", self.elapsed.as_secs_f64(), self.seed)
     }
 }
@@ -172,6 +179,15 @@ mod tests {
             let text = report.to_string();
             assert!(text.contains(&format!("{name}: why")) && text.contains("did not survive"));
         }
+    }
+
+    #[test]
+    fn what_was_broken_off_did_not_survive() {
+        let mut report = Report::new(1, &[], &[]);
+        report.skipped_faults.push("full-disk: skipped".to_owned());
+        report.broken_off = Some("was interrupted after");
+        let text = report.to_string();
+        assert_eq!(text, "  full-disk: skipped\nwas interrupted after 0.0 s with seed 1");
     }
 
     #[test]

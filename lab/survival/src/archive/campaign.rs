@@ -18,6 +18,8 @@ use super::stream::Stream;
 use crate::campaign::{Campaign, CommonOptions, Defaults, Frame};
 use crate::report::Finding;
 
+pub(crate) const NAME: &str = "archive";
+
 const DEFAULTS: Defaults = Defaults {
     duration: Duration::from_secs(60),
     deadline: Duration::from_secs(60),
@@ -34,8 +36,19 @@ const CONDITIONS: [&str; 7] = [
     "crashed",
     "refused by ArchiveTool",
 ];
-const FIGURES: [&str; 4] =
-    ["kills of the archive", "kills of archive and driver", "restored copies", "messages checked"];
+const FIGURES: [&str; 9] = [
+    KILLS_OF_ARCHIVE,
+    KILLS_OF_BOTH,
+    "kills before a server was ready",
+    "restored copies",
+    "publications ended",
+    "messages checked",
+    "messages followed",
+    "recordings",
+    "directories verified by Java",
+];
+const KILLS_OF_ARCHIVE: &str = "kills of the archive";
+const KILLS_OF_BOTH: &str = "kills of archive and driver";
 /// Kills of servers with the same directory. It then has hundreds of megabytes.
 const KILLS_OF_DIRECTORY: u64 = 40;
 
@@ -108,7 +121,7 @@ struct Directory {
 struct ArchiveCampaign {
     options: ArchiveOptions,
     has_java: bool,
-    /// Of most lives. The others have one in the server's process.
+    /// The media driver that most servers use; the others have one in their own process.
     driver: MediaDriver,
     /// The last one that was given to a publication.
     session_id: i32,
@@ -191,10 +204,10 @@ impl ArchiveCampaign {
             report: &mut self.frame.report,
         };
         let outcome = life.run();
-        let figure = FIGURES[usize::from(plan.with_driver)];
+        let figure = if plan.with_driver { KILLS_OF_BOTH } else { KILLS_OF_ARCHIVE };
         self.frame.report.add(figure, 1);
         self.note(outcome, &format!("life {}, {plan:?}", self.kills));
-        if let Some(damage) = self.damage {
+        if let Some(damage) = self.damage.filter(|_| !self.frame.has_violations()) {
             let is_done = damage_recording(damage, directory)
                 .map_err(|error| Failure::run("cannot damage a recording", error))?;
             self.damage = self.damage.filter(|_| !is_done);

@@ -17,6 +17,7 @@ use rusteron_media_driver::{DriverContext, MediaDriver, ThreadingMode};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
+use super::campaign::NAME;
 use crate::party::{Notice, Order, Orders, Party, say};
 use crate::report::Finding;
 
@@ -113,7 +114,7 @@ impl Server {
         deadline: Duration,
     ) -> std::result::Result<Self, Failure> {
         let start = Instant::now();
-        let party = Party::start("archive", &options, |_| ())?;
+        let party = Party::start(NAME, &options, |_| ())?;
         Ok(Self { options, party, start, deadline, has_struck: Arc::default(), killer: None })
     }
 
@@ -177,10 +178,14 @@ impl Server {
         &mut self,
         is_expected: impl Fn(&ExitStatus) -> bool,
     ) -> std::result::Result<(), Finding> {
+        let deadline = Instant::now() + self.deadline;
         loop {
             match self.ended()? {
                 Some(status) if is_expected(&status) => return Ok(()),
                 Some(status) => return Err(Finding::new("crashed", self.party.describe(status))),
+                None if Instant::now() >= deadline => {
+                    return Err(Finding::new("stuck", "the server does not end"));
+                }
                 None => thread::sleep(PAUSE),
             }
         }

@@ -55,7 +55,7 @@ pub(super) struct Stream {
 #[derive(Debug)]
 pub(super) struct Recording {
     pub(super) id: RecordingId,
-    /// The stream's.
+    /// The number of the stream.
     number: usize,
     term_length: usize,
     /// The positions behind the messages, and the lives in which they were sent.
@@ -269,7 +269,7 @@ impl Recording {
             sequence: index as u64,
             phase: life,
         };
-        message.to_vec(self.term_length / 8)
+        message.to_vec(self.term_length / 8, true)
     }
 
     /// The position behind the last message that was sent.

@@ -46,6 +46,28 @@ const CONDITIONS: [&str; 9] = [
     "stuck",
     "refused",
 ];
+/// The rows of the table: the faults that were caused, and what came of them.
+const FIGURES: [&str; 19] = [
+    "kills of clients",
+    "kills of drivers",
+    "takeovers of drivers",
+    "replaced drivers",
+    "forks",
+    "forgers of metadata",
+    "short pauses of clients",
+    "pauses past liveness",
+    "pauses past counter reuse",
+    "pauses of drivers",
+    "full file systems",
+    "full memories",
+    "clock steps",
+    "exhausted descriptors",
+    "processes started",
+    CHECKPOINTS,
+    "messages sent",
+    RECEIVED,
+    "skipped after a timeout",
+];
 pub(super) const CHECKPOINTS: &str = "checkpoints passed";
 pub(super) const RECEIVED: &str = "messages received";
 
@@ -76,8 +98,7 @@ pub(crate) struct ClientsOptions {
 
 /// Runs the campaign.
 pub(crate) fn run(options: &ClientsOptions) -> Result<(), Failure> {
-    let mut frame =
-        Frame::new(&options.common, &DEFAULTS, &CONDITIONS, &["processes started", CHECKPOINTS])?;
+    let mut frame = Frame::new(&options.common, &DEFAULTS, &CONDITIONS, &FIGURES)?;
     let needs_disk = |kind: &FaultKind| matches!(kind, FaultKind::FullDisk | FaultKind::FullMemory);
     let mut faults = options.faults.clone();
     let mut disk = None;
@@ -160,6 +181,7 @@ impl Campaign for Clients {
         self.launch(0)?;
         let deadline = Instant::now() + self.frame.deadline;
         while !self.members[0].is_ready {
+            self.frame.check_interrupt()?;
             self.hear(0)?;
             if Instant::now() > deadline {
                 self.frame.report.violation("stuck", 1, "the driver does not start");

@@ -186,8 +186,14 @@ impl Clients {
             return Ok(());
         };
         while let Some(notice) = guest.party.notice(true) {
-            if let Notice::Refused(text) = notice {
-                self.count("refused", &text);
+            match notice {
+                Notice::Refused(text) => self.count("refused", &text),
+                Notice::Violation(condition, count, text) => {
+                    let name = format!("{:?} as a guest", guest.part);
+                    let text = if text.is_empty() { text } else { format!("{name}: {text}") };
+                    self.frame.report.violation(&condition, count, &text);
+                }
+                _ => {}
             }
         }
         if !status.code().is_some_and(|code| guest.end_codes.contains(&code)) {

@@ -164,7 +164,7 @@ mod tests {
 
         fn give(&mut self, sequence: u64) -> Option<&'static str> {
             let location = self.location();
-            let bytes = Self::message(sequence).to_vec(8 * 1024);
+            let bytes = Self::message(sequence).to_vec(8 * 1024, false);
             self.oracle.observe(location, &bytes, self.start).err().map(|finding| finding.condition)
         }
 
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_flipped_bit_is_corrupted() {
         let mut feed = feed();
-        let (location, mut bytes) = (feed.location(), Feed::message(1).to_vec(8 * 1024));
+        let (location, mut bytes) = (feed.location(), Feed::message(1).to_vec(8 * 1024, false));
         bytes[20] ^= 1;
         let finding = feed.oracle.observe(location, &bytes, feed.start).expect_err("a flipped bit");
         assert_eq!(finding.condition, "corrupted");
@@ -256,7 +256,7 @@ mod tests {
             [|location| location.stream_id += 1, |location| location.session_id += 1];
         for change in change {
             let mut feed = feed();
-            let (mut location, bytes) = (feed.location(), Feed::message(1).to_vec(8 * 1024));
+            let (mut location, bytes) = (feed.location(), Feed::message(1).to_vec(8 * 1024, false));
             change(&mut location);
             let finding = feed.oracle.observe(location, &bytes, feed.start).expect_err("foreign");
             assert_eq!(finding.condition, "foreign");
@@ -268,7 +268,8 @@ mod tests {
         let mut feed = feed();
         assert_eq!(feed.give(1), None);
         let other = Location { image: IMAGE + 1, ..feed.location() };
-        assert!(feed.oracle.observe(other, &Feed::message(1).to_vec(8 * 1024), feed.start).is_ok());
+        let bytes = Feed::message(1).to_vec(8 * 1024, false);
+        assert!(feed.oracle.observe(other, &bytes, feed.start).is_ok());
         assert_eq!(feed.oracle.images.len(), 2);
         feed.oracle.set_images(&[(IMAGE, 0)]);
         assert_eq!(feed.oracle.images.len(), 1);

@@ -1,6 +1,7 @@
 //! The faults that there are, and what each does.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -157,9 +158,13 @@ impl Clients {
             {
                 let Some(mut party) = self.members[0].party.take() else { return Ok(None) };
                 party.pause(a_while)?;
-                // As logind removes what a user has in shared memory. If somebody is faster, the
-                // next checkpoint notices.
-                let _ = fs::remove_dir_all(self.aeron_dir());
+                // As logind removes what a user has in shared memory.
+                let dir = self.aeron_dir();
+                match fs::remove_dir_all(&dir) {
+                    // Somebody was faster, which the next checkpoint notices.
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    removed => removed.map_err(|error| Failure::run(dir.display(), error))?,
+                }
                 self.members[0] = Member::new(Part::Driver, 0);
                 // 1 with the words that it has left the directory to its successor.
                 self.guests.push(Guest { part: Part::Driver, party, end_codes: &[0, 1] });
@@ -237,7 +242,15 @@ impl Clients {
                 self.successions.push(now + millis(100));
                 "exhausted descriptors"
             }
-            _ => return Ok(None),
+            FaultKind::KillDriver
+            | FaultKind::TakeOverDriver
+            | FaultKind::ReplaceDriver
+            | FaultKind::ForgeMetadata
+            | FaultKind::PauseDriver
+            | FaultKind::FullDisk
+            | FaultKind::FullMemory
+            | FaultKind::Loss
+            | FaultKind::None => return Ok(None),
         };
         Ok(Some(figure))
     }

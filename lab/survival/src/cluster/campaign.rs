@@ -169,13 +169,13 @@ struct ClusterCampaign {
     snapshot_random: Random,
     next_snapshot: Option<Instant>,
     next_check: Instant,
-    /// Of members and answers.
+    /// Digests of members and of answers.
     digests: Digests,
     member_digests: Digests,
     /// Bytes of each file of digests that were read.
     read: Vec<usize>,
     frame: Frame,
-    /// The clients'.
+    /// The media driver of the clients.
     _driver: MediaDriver,
 }
 
@@ -190,7 +190,9 @@ impl Campaign for ClusterCampaign {
     fn begin(&mut self) -> Result<bool, Failure> {
         self.nodes.iter_mut().try_for_each(Node::start)?;
         let is_well = self.await_all("the start")?;
-        self.frame.tell("all members run");
+        if is_well {
+            self.frame.tell("all members run");
+        }
         self.next_snapshot = Some(Instant::now() + SNAPSHOT_INTERVAL / 3);
         Ok(is_well)
     }
@@ -232,8 +234,11 @@ impl Campaign for ClusterCampaign {
             let is_stalled = campaign.shared.lock().counts.answered < answered;
             is_stalled.then(|| format!("no answers after {names}")).into_iter().collect()
         })?;
+        if !goes_on {
+            return Ok(false);
+        }
         self.frame.report.time("answers after a fault", injected.elapsed());
-        if !goes_on || !self.await_all(&names)? {
+        if !self.await_all(&names)? {
             return Ok(false);
         }
         self.frame.report.time("all members after a fault", injected.elapsed());
@@ -255,13 +260,17 @@ impl Campaign for ClusterCampaign {
             state.is_over = true;
         }
         let timeout = self.frame.deadline + self.frame.duration / 4;
+        let mut was_well = false;
         let have_finished = self.await_none("stalled", timeout, |campaign| {
+            was_well = !campaign.frame.has_violations();
             let is_late = !campaign.clients.iter().all(JoinHandle::is_finished);
             let text = || "the cluster has not answered all requests again".to_owned();
             is_late.then(text).into_iter().collect()
         })?;
         if !have_finished {
-            if let Some((condition, text)) = self.shared.lock().missing.take() {
+            // Another violation has ended the wait early, so that answers may still have come.
+            let missing = self.shared.lock().missing.take();
+            if let Some((condition, text)) = missing.filter(|_| was_well) {
                 self.frame.report.violation(condition, 1, &text);
             }
             return Ok(());

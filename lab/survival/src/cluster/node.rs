@@ -17,8 +17,8 @@ use crate::party::Party;
 /// Aeron refuses to start beside a mark file whose last sign of life is younger than ten seconds.
 const RESTART_DELAY: Duration = Duration::from_millis(10_500);
 
-/// Where a member is not as those of tests: timeouts of clients and drivers are Aeron's defaults,
-/// ten seconds.
+/// Settings that differ from those of the tests' members: timeouts of clients and drivers are
+/// Aeron's defaults, ten seconds.
 const PROPERTIES: [&str; 6] = [
     "aeron.client.liveness.timeout=10s",
     "aeron.publication.unblock.timeout=15s",

@@ -205,7 +205,7 @@ impl Flow {
             sequence: self.next + ahead,
             phase: checkpoint,
         };
-        message.to_vec(MAX_LENGTH)
+        message.to_vec(MAX_LENGTH, false)
     }
 
     fn offer_parts(&mut self, random: &mut Random, checkpoint: u64) -> Offered {
