@@ -16,6 +16,7 @@ use rusteron_client::Aeron;
 use rusteron_media_driver::{DriverContext, ErrorKind, MediaDriver, Preset};
 use rusteron_test_support::{
     SmallFileSystem, connect, connected_pair, driver_context_in, exchange, free_port, ignored_test,
+    pass,
 };
 
 const DIR: &str = "RUSTERON_TEST_DIR";
@@ -136,6 +137,28 @@ fn counted_sparse_log_buffers_find_their_space() {
     rusteron_test_support::await_that("space", || {
         aeron.add_publication("aeron:ipc?term-length=1m", 1).is_ok()
     });
+}
+
+#[test]
+fn storage_checks_of_setter_apply() {
+    let _one_at_a_time = lock();
+    let Some(small) = SmallFileSystem::mount("80m") else {
+        return;
+    };
+    let mut test = ignored_test("log_buffer_without_space_by_setter");
+    pass(test.env(DIR, small.path().join("aeron")).env("AERON_PERFORM_STORAGE_CHECKS", "false"));
+}
+
+#[test]
+#[ignore = "run by another test, in a process of its own"]
+fn log_buffer_without_space_by_setter() {
+    let dir = PathBuf::from(std::env::var_os(DIR).expect("a directory"));
+    let mut context = driver_context_in(&dir);
+    context.set_perform_storage_checks(true).expect("a setting");
+    let driver = MediaDriver::launch(context).expect("a driver");
+    let aeron = connect(&driver);
+    let error = aeron.add_publication("aeron:ipc?term-length=64m", 1).expect_err("no space");
+    assert_eq!(error.kind(), ErrorKind::StorageSpace, "{error:?}");
 }
 
 /// A client in a process of its own, with a log buffer in a file system that others fill. Returns the client's

@@ -39,16 +39,6 @@ pub fn launch_with_long_timeouts() -> MediaDriver {
     })
 }
 
-/// A driver that soon notices dead publishers. Even on a busy machine it takes no other publisher for dead.
-pub fn launch_strict() -> MediaDriver {
-    launch_with(|context| {
-        context
-            .set_timer_interval(Duration::from_millis(50))?
-            .set_client_liveness_timeout(4 * SHORT_DRIVER_TIMEOUT)?
-            .set_publication_unblock_timeout(4 * SHORT_DRIVER_TIMEOUT + Duration::from_millis(500))
-    })
-}
-
 /// Settings for a driver that tests launch in a directory of their own.
 pub fn driver_context() -> DriverContext {
     let mut context = DriverContext::new().expect("a context");

@@ -42,7 +42,7 @@ pub use coverage::{Omissions, Sources, coverage_problems, declared_functions};
 pub use driver_files::{ForgedCnc, log_bytes, log_file, log_tails, unblock};
 pub use drivers::{
     SHORT_DRIVER_TIMEOUT, connect, connect_watchfully, context, driver_context, driver_context_in,
-    launch, launch_strict, launch_with, launch_with_long_timeouts, watchful_context,
+    launch, launch_with, launch_with_long_timeouts, watchful_context,
 };
 #[cfg(unix)]
 pub use fork::ForkedChild;

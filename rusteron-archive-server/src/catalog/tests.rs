@@ -54,7 +54,10 @@ fn with_content(content: &[u8]) -> FaultyStorage {
 fn refusal(offset: usize, bytes: &[u8]) -> String {
     let mut content = content(&three_recordings());
     content[offset..][..bytes.len()].copy_from_slice(bytes);
-    open(&with_content(&content), &settings()).expect_err("a wrong catalog").to_string()
+    let storage = with_content(&content);
+    let error = open(&storage, &settings()).expect_err("a wrong catalog").to_string();
+    assert!(self::content(&storage) == content, "a refused catalog is left alone");
+    error
 }
 
 const FIRST: usize = 32;

@@ -3,7 +3,7 @@
 
 use std::panic::panic_any;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -254,7 +254,8 @@ fn may_add_counters_and_remove_itself() {
     let counter = await_some("the counter", || begun.poll().expect("no error"));
     assert!(!counter.is_closed());
     // The handler, with its sender, is gone.
-    assert!(reported.recv_timeout(DEADLINE).is_err());
+    let end = reported.recv_timeout(DEADLINE).expect_err("no report");
+    assert_eq!(end, RecvTimeoutError::Disconnected);
     let _second = aeron.add_counter(TYPE, &[], "second").expect("a counter");
 }
 

@@ -20,7 +20,7 @@ use crate::leaders::{Members, SHORT, TIMEOUT, term};
 const BY_APPLICATION: ClusterState = ClusterState::Closed(ClusterCloseCause::ClosedByApplication);
 
 /// Polls until a leader has announced itself.
-fn await_leader(egress: &mut ClusterEgress) -> i64 {
+fn await_leader(egress: &mut ClusterEgress) -> LeadershipTermId {
     let mut leader = None;
     await_that("a new leader", || {
         let handler = |event: Egress<'_>| match event {
@@ -30,7 +30,7 @@ fn await_leader(egress: &mut ClusterEgress) -> i64 {
         egress.poll(handler, 10).expect("an open session");
         leader.is_some()
     });
-    (leader.expect("a term")).get()
+    leader.expect("a term")
 }
 
 fn await_state(egress: &mut ClusterEgress, state: ClusterState) {

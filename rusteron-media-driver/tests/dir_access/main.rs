@@ -397,7 +397,7 @@ fn client_in_default_dir() {
     let other = PathBuf::from(std::env::var_os(DIR).expect("a directory"));
     let logged_in = |dir: &Path| {
         let connect = || drop(Aeron::connect(context(dir)).expect("a client"));
-        logged_with(&OTHER.to_string(), connect)
+        logged_with("", connect)
     };
     println!("{:?}\nof another name: {:?}", logged_in(&dir), logged_in(&other));
 }

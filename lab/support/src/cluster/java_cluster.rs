@@ -105,16 +105,6 @@ impl JavaCluster {
         (0..self.nodes.len()).filter(|&id| id != leader).collect()
     }
 
-    /// Waits until all running members have committed the same position, at or after the leader's present position.
-    pub fn await_equal_positions(&self) {
-        await_some("equal commit positions", || {
-            std::thread::sleep(super::java_node::PAUSE);
-            let running = self.nodes.iter().filter(|node| node.has_process());
-            let positions: Vec<_> = running.map(JavaNode::commit_position).collect();
-            positions.windows(2).all(|pair| pair[0].is_some() && pair[0] == pair[1]).then_some(())
-        });
-    }
-
     /// Ends all members by a snapshot and an orderly end: the leader's toggle `shutdown`.
     pub fn shut_down(&mut self) {
         let leader = self.await_leader();
