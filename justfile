@@ -101,7 +101,7 @@ run-cluster *args:
 bindings:
     RUSTERON_UPDATE_BINDINGS=1 cargo test -p rusteron-sys --features bindgen,driver,archive --test it bindings_drift::
 
-# Move to another release of Aeron, or go on with that: `just update-aeron 1.55.0` (libclang, cmake 3.30, Maven)
+# Move to another release of Aeron, or go on with it: `just update-aeron 1.55.0`
 [group('make')]
 update-aeron version:
     .ci/update-aeron "$1"

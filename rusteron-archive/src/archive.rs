@@ -213,8 +213,8 @@ impl Archive {
         &self.connection.context
     }
 
-    /// Returns the id that tells this archive from others. `None` if the archive is too old to have an
-    /// id.
+    /// Returns the id that tells this archive from others. `None` if the archive is too old to have
+    /// an id.
     ///
     /// Corresponds to `aeron_archive_get_archive_id`.
     #[doc(alias = "aeron_archive_get_archive_id")]

@@ -5,7 +5,8 @@ rusteron_core::ids! {
     pub ControlSessionId(i64);
     /// The id of a request, which the answer and the archive's errors repeat.
     pub CorrelationId(i64);
-    /// The id of a subscription with which an archive records. A client stops these recordings with it.
+    /// The id of a subscription with which an archive records. A client stops these recordings with
+    /// it.
     pub RecordingSubscriptionId(i64);
     /// The id that an archive gives a replay. It stops the replay, and distinguishes the replay's
     /// image from others.

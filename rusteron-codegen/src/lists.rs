@@ -60,7 +60,7 @@ pub(crate) fn settings(table: &Table, context: &str, crate_name: &str, is_plain:
     }
     format!(
         "impl {context} {{\n    \
-         /// Returns the settings that environment variables set, for programs that check or show a
+         /// Returns the settings that environment variables set, for programs that check or show a\n    \
          /// configuration.\n    \
          ///\n    /// ```\n    /// use {crate_name}::{context};\n    ///\n    \
          /// for setting in {context}::settings() {{\n    \
@@ -70,6 +70,7 @@ pub(crate) fn settings(table: &Table, context: &str, crate_name: &str, is_plain:
          /// Returns the setting that an environment variable sets.\n    \
          pub fn setting(variable: &str) -> Option<&'static ::rusteron_core::settings::Setting<Self>> {{\n        \
          Self::settings().find(|setting| setting.variable == variable)\n    }}\n}}\n\n\
+         #[allow(clippy::redundant_closure)]\n\
          static SETTINGS: &[::rusteron_core::settings::Setting<{context}>] = {{\n    \
          #[allow(unused_imports)]\n    \
          use ::rusteron_core::settings::{{Form, Format, Limit, Setting, Source, flag, number, parse, size}};\n\n    \
@@ -137,11 +138,7 @@ fn source(setting: &Setting, is_plain: bool) -> String {
         }
         _ if setting.is_optional => {
             let text = setting.value_text("value");
-            let to_text = match text.strip_suffix("(value)") {
-                Some(function) => function.to_owned(),
-                None => format!("|value| {text}"),
-            };
-            format!("Source::Context(|context| {value}.map({to_text}))")
+            format!("Source::Context(|context| {value}.map(|value| {text}))")
         }
         _ => format!("Source::Context(|context| Some({}))", setting.value_text(&value)),
     }
@@ -160,11 +157,10 @@ fn format(setting: &Setting, is_plain: bool) -> String {
     if !setting.words.is_empty() {
         return format!("Format::Word(&{:?})", setting.words);
     }
+    if let Some(function) = &setting.read {
+        return format!("Format::Custom(|text| {function}(text).map(drop))");
+    }
     match &setting.kind {
-        _ if setting.read.is_some() => {
-            let function = setting.read.as_deref().unwrap_or_default();
-            format!("Format::Custom(|text| {function}(text).map(drop))")
-        }
         Kind::Flag => "Format::Flag".into(),
         Kind::Path if is_plain => "Format::Path".into(),
         Kind::Duration if setting.is_in_millis() => "Format::Milliseconds".into(),
@@ -346,7 +342,7 @@ mod tests {
             (
                 "from D\n  optional ports, by hand",
                 false,
-                &["context.set_from(parse(text, |text| ports(text).ok())?)", "map(ports_text)"],
+                &["context.set_from(parse(text, |text| ports(text).ok())?)", "ports_text(value)"],
             ),
             (
                 "flow E\n  function FLOWS, by hand",

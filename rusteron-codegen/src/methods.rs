@@ -273,11 +273,12 @@ fn documentation(setting: &Setting, function: Option<&str>, is_setter: bool) -> 
     blocks.extend(setting.default.as_ref().map(|value| format!("Default: `{value}`.")));
     let values = setting.values.as_ref().and_then(|values| values.describe()).unwrap_or_default();
     let mut cut = String::new();
-    match () {
-        () if values.is_empty() => {}
-        () if !is_of_c => blocks.push(format!("Values: {values}.")),
-        () if setting.is_checked => blocks.push(format!("Launching refuses what is not {values}.")),
-        () => cut = format!(", with values {values}; Aeron cuts others"),
+    if !values.is_empty() {
+        match (is_of_c, setting.is_checked) {
+            (false, _) => blocks.push(format!("Values: {values}.")),
+            (true, true) => blocks.push(format!("Launching refuses what is not {values}.")),
+            (true, false) => cut = format!(", with values {values}; Aeron cuts others"),
+        }
     }
     let variable = setting.variable.as_ref();
     blocks.extend(variable.map(|variable| format!("Environment: `{variable}`{cut}.")));

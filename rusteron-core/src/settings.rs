@@ -261,8 +261,8 @@ impl<C> Setting<C> {
         !matches!(self.source, Source::Unread)
     }
 
-    /// Checks a value of the variable, more strictly than Aeron, which takes `64kb` for `64k`, `truely`
-    /// for `true` and, where it expects a number, `10s` for 10.
+    /// Checks a value of the variable, more strictly than Aeron, which takes `64kb` for `64k`,
+    /// `truely` for `true` and, where it expects a number, `10s` for 10.
     ///
     /// # Errors
     /// The values that are permitted, such as `must be true or false`.

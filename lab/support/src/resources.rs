@@ -1,10 +1,11 @@
-//! What a process holds of the system. A test that looks at it is alone in its process.
+//! Lists what a process holds of the system. A test that compares such lists has a process of its
+//! own.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// The names of this process's threads, files and mapped files, and of embedded drivers'
+/// Returns the names of this process's threads, files and mapped files, and of embedded drivers'
 /// directories.
 pub fn resources() -> BTreeMap<&'static str, Vec<String>> {
     let names = |dir: &Path| -> Vec<String> {

@@ -36,7 +36,7 @@ pub(crate) struct CommonOptions {
     pub(crate) results: Option<PathBuf>,
 }
 
-/// What the campaigns have by default where they differ.
+/// The defaults in which the campaigns differ.
 pub(crate) struct Defaults {
     pub(crate) duration: Duration,
     pub(crate) deadline: Duration,
@@ -45,7 +45,7 @@ pub(crate) struct Defaults {
     pub(crate) report: &'static str,
 }
 
-/// What each campaign has.
+/// The state that every campaign has, whatever it strikes.
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) duration: Duration,
@@ -53,12 +53,12 @@ pub(crate) struct Frame {
     pub(crate) random: Random,
     pub(crate) report: Report,
     pub(crate) results: PathBuf,
-    /// For the files of the parties, in shared memory if there is any.
+    /// The directory of the parties' files, in shared memory if there is any.
     pub(crate) root: TempDir,
     json: Option<ResultsFile>,
     interrupt: ShutdownSignal,
     start: Instant,
-    /// When the last round ends.
+    /// The time at which the last round ends.
     end: Instant,
 }
 
@@ -114,11 +114,11 @@ impl Frame {
     }
 }
 
-/// What a campaign is: its parties, its strikes and its checks.
+/// A campaign, with its parties, its strikes and its checks.
 pub(crate) trait Campaign: Sized {
-    /// How often the supervisor looks at everything.
+    /// The interval at which the supervisor looks at everything.
     const TICK: Duration;
-    /// Whether the first violation ends the campaign, because others would only follow from it.
+    /// The first violation ends the campaign, because others would only follow from it.
     const ENDS_WITH_VIOLATION: bool;
 
     fn frame(&mut self) -> &mut Frame;

@@ -36,8 +36,8 @@ pub(crate) enum Notice {
     Refused(String),
     /// A subscriber's client has received its first message.
     Resumed,
-    /// How many messages were sent or received since the process was started, and how many were not
-    /// seen because the driver had timed out the subscriber.
+    /// The number of messages that were sent or received since the process was started, and of
+    /// those not seen because the driver had timed out the subscriber.
     Messages(u64, u64),
     /// A publisher sends messages of this checkpoint with these publications.
     Publishing(u64, Vec<u64>),

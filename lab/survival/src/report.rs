@@ -18,7 +18,7 @@ const SHOWN: usize = 120;
 pub(crate) struct Finding {
     /// The condition that is violated.
     pub(crate) condition: &'static str,
-    /// How often.
+    /// The number of its occurrences.
     pub(crate) count: u64,
     pub(crate) text: String,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Report {
     pub(crate) seed: u64,
     pub(crate) elapsed: Duration,
     pub(crate) skipped_faults: Vec<String>,
-    /// How the campaign has ended, if it has not come to its end.
+    /// The reason why the campaign has not come to its end.
     pub(crate) broken_off: Option<&'static str>,
     /// Names and values, in the order of the table.
     figures: Vec<(&'static str, u64)>,

@@ -21,7 +21,7 @@ const CUT_OFF_TIMEOUT: Duration = Duration::from_millis(500);
 /// The subscriber of signals has its turn as often.
 const SIGNAL_INTERVAL: usize = 16;
 
-/// When a server is killed.
+/// The moment at which a server is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Moment {
     /// So long after the process was started.
@@ -32,7 +32,7 @@ enum Moment {
     Load,
 }
 
-/// What is chosen by the seed before a life begins.
+/// The choices that the seed makes before a life begins.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     /// In some lives, the server starts on a copy of the directory. `cp -a` leaves holes where it
@@ -40,10 +40,10 @@ pub(super) struct Plan {
     pub(super) copy: Option<&'static str>,
     moment: Moment,
     delay: Duration,
-    /// Whether the media driver is a part of the process, and killed with it.
+    /// The media driver is a part of the process, and is killed with it.
     pub(super) with_driver: bool,
     pub(super) sync_level: u8,
-    /// Whether recorder and replayer have threads of their own.
+    /// Recorder and replayer have threads of their own.
     pub(super) dedicated: bool,
     /// The stream of which the publication ends under load, in some lives.
     ends: Option<usize>,

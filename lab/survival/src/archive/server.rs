@@ -30,7 +30,7 @@ pub(super) const SEGMENT_LENGTH: usize = 64 * 1024;
 /// The pause between two looks at a process.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// How a server runs.
+/// The settings with which a server runs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ServerOptions {
     pub(super) archive_dir: PathBuf,
@@ -38,11 +38,11 @@ pub(crate) struct ServerOptions {
     /// The stream of recording events. Each server has its own: a driver keeps for seconds what
     /// killed ones have published.
     pub(super) events_stream_id: i32,
-    /// Whether the media driver is a part of the process.
+    /// The media driver is a part of the process.
     pub(super) with_driver: bool,
     pub(super) sync_level: u8,
     pub(super) checksum: bool,
-    /// Whether recorder and replayer have threads of their own.
+    /// Recorder and replayer have threads of their own.
     pub(super) dedicated: bool,
 }
 

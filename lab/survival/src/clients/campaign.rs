@@ -149,7 +149,7 @@ pub(super) struct Clients {
     pub(super) disk_full_until: Option<Instant>,
     /// When the driver was killed whose successor has not delivered a message yet.
     pub(super) taken_over_at: Option<Instant>,
-    /// Whether the driver makes sparse log buffers.
+    /// The driver makes sparse log buffers.
     pub(super) has_sparse_logs: bool,
     /// The clock of all processes but this one, if it is stepped.
     pub(super) clock: Option<SteppedClock>,
@@ -227,7 +227,8 @@ impl Campaign for Clients {
         if dir.exists() {
             self.frame.report.violation("leaked", 1, &format!("the directory {}", dir.display()));
         }
-        // Of processes that no one waits for, there would be a status or none yet.
+        // If a process were left that nobody has waited for, this would return its status, or none
+        // yet.
         let waited = rustix::process::wait(WaitOptions::NOHANG);
         if !matches!(waited, Err(rustix::io::Errno::CHILD)) {
             self.frame.report.violation("leaked", 1, "a process");
@@ -243,7 +244,7 @@ impl Campaign for Clients {
 }
 
 impl Clients {
-    /// How long resources may linger.
+    /// The time for which resources may linger.
     pub(super) fn lingering(&self) -> Duration {
         self.frame.deadline / 2
     }

@@ -12,7 +12,7 @@ use super::parts::Part;
 use super::strikes::{FaultKind, Length};
 use crate::party::{Notice, Order, Party};
 
-/// How many counters a publisher has.
+/// The number of counters that a publisher has.
 const COUNTERS: usize = 4;
 /// How many counters a publisher has after a succession: enough to use up those that have been free
 /// for longer.
@@ -24,10 +24,10 @@ pub(super) struct Member {
     pub(super) part: Part,
     pub(super) index: u16,
     pub(super) party: Option<Party>,
-    /// When the next process is to be started, if there is none.
+    /// The time at which the next process is to be started, if there is none.
     pub(super) start_at: Instant,
     pub(super) was_killed: bool,
-    /// How many counters the next process has, if it is a publisher.
+    /// The number of counters of the next process, if it is a publisher.
     pub(super) counters: usize,
     /// `true` if the next process, a driver, takes over the directory of the last one.
     pub(super) takes_over: bool,
@@ -37,7 +37,7 @@ pub(super) struct Member {
     /// The length of the last pause.
     pub(super) pause: Length,
     pub(super) starved_until: Option<Instant>,
-    /// When the client must have said that it has ended.
+    /// The time by which the client must have said that it has ended.
     pub(super) must_end_by: Option<Instant>,
     /// The resources of the process at its first checkpoint.
     pub(super) before: Option<Holdings>,

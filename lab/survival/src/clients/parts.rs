@@ -36,25 +36,25 @@ pub(crate) enum Part {
     Hog,
 }
 
-/// What a process is to do.
+/// The task of a process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PartOptions {
     pub(super) part: Part,
     /// The driver's directory.
     pub(super) dir: PathBuf,
-    /// Which of the publishers or subscribers this is.
+    /// The number of this publisher or subscriber.
     pub(super) index: u16,
     /// The address and port of the stream over UDP.
     pub(super) endpoint: String,
     pub(super) seed: u64,
-    /// How many counters a publisher has.
+    /// The number of counters that a publisher has.
     pub(super) counters: usize,
-    /// Whether the driver takes over the directory of a dead driver, instead of deleting it in any
+    /// The driver takes over the directory of a dead driver, instead of deleting it in any
     /// case.
     pub(super) take_over: bool,
-    /// Whether the driver makes sparse log buffers, and counts what they have yet to take.
+    /// The driver makes sparse log buffers, and counts what they have yet to take.
     pub(super) sparse: bool,
-    /// Whether the driver loses datagrams.
+    /// The driver loses datagrams.
     pub(super) loss: bool,
     /// The mistake to make.
     pub(super) sabotage: Option<Sabotage>,

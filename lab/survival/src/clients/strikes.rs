@@ -61,7 +61,7 @@ impl FaultKind {
         Self::value_variants().iter().copied().filter(|kind| *kind != Self::None).collect()
     }
 
-    /// How often it comes, compared with the others.
+    /// The share of this strike among all.
     fn weight(self) -> usize {
         match self {
             Self::KillClient => 25,
@@ -80,7 +80,7 @@ impl FaultKind {
     }
 }
 
-/// How a pause compares with the timeouts.
+/// The length of a pause, compared with the timeouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Length {
     /// Shorter than the client liveness timeout.

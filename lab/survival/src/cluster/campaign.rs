@@ -36,7 +36,7 @@ const CONDITIONS: [&str; 8] =
     ["diverged", "lost", "repeated", "corrupted", "stalled", "stuck", "crashed", "unproved"];
 
 const MEMBERS: usize = 3;
-/// How often the supervisor looks at the digests.
+/// The interval at which the supervisor looks at the digests.
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// New answers that show that the cluster goes on.
 const ANSWERS: u64 = 50;

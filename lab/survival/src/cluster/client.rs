@@ -15,7 +15,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// notes one more digest.
 const QUESTIONS: u32 = 120;
 
-/// What clients and the supervisor tell each other.
+/// The lines that clients and the supervisor send each other.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) counts: Counts,

@@ -74,7 +74,7 @@ impl End {
 pub(super) struct Node {
     id: usize,
     options: MemberOptions,
-    /// For the output of the processes.
+    /// The directory of the processes' output.
     results: PathBuf,
     processes: [Option<MemberProcess>; 3],
     starts: [u32; 3],

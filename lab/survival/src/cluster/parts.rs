@@ -33,7 +33,7 @@ pub(crate) enum Process {
     Service,
 }
 
-/// What a process is to do.
+/// The task of a process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct MemberOptions {
     pub(super) process: Process,
@@ -45,7 +45,7 @@ pub(crate) struct MemberOptions {
     pub(super) archive_port: Option<u16>,
     /// The file to which the ledger appends digests.
     pub(super) digests: PathBuf,
-    /// Whether the ledger iterates a `HashMap`.
+    /// The ledger iterates a `HashMap`.
     pub(super) diverge: bool,
     /// Properties of the JVM.
     pub(super) properties: Vec<String>,

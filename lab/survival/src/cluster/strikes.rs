@@ -29,7 +29,7 @@ pub(crate) enum ClusterFault {
 }
 
 impl ClusterFault {
-    /// How often it comes, compared with the others.
+    /// The share of this strike among all.
     fn weight(self) -> usize {
         match self {
             Self::KillAll => 3,

@@ -18,7 +18,7 @@ const WORK: Duration = Duration::from_millis(10);
 /// The time within which a client whose publications or subscriptions are closed says why.
 const REASON: Duration = Duration::from_secs(2);
 
-/// How often the supervisor is told how many messages there were.
+/// The interval at which the supervisor is told how many messages there were.
 const TICK: Duration = Duration::from_millis(200);
 /// How often a forked child uses its resources: a publisher does not offer with each use.
 const USES: usize = 100;
@@ -47,7 +47,7 @@ pub(super) trait Work {
     fn set_checkpoint(&mut self, checkpoint: u64);
     /// The client has ended. `had_timed_out` says whether the client had timed out.
     fn leave(&mut self, had_timed_out: bool);
-    /// How many messages there were, and how many were skipped.
+    /// The numbers of messages that came and that were skipped.
     fn counts(&self) -> (u64, u64);
 }
 

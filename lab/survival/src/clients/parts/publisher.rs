@@ -163,7 +163,7 @@ fn odd_position(random: &mut Random) -> i64 {
     }
 }
 
-/// How many messages were accepted.
+/// The number of messages that were accepted.
 type Offered = std::result::Result<u64, OfferError>;
 
 /// A publication and its sequence of messages.

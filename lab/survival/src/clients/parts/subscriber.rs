@@ -98,7 +98,7 @@ impl Work for Subscriber {
     }
 }
 
-/// What the supervisor is told.
+/// The reports of a process to the supervisor.
 #[derive(Default)]
 struct Log {
     sabotage: Option<Sabotage>,
