@@ -5,7 +5,7 @@ use std::io::BufRead;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rusteron_client::CncFile;
 use rusteron_core::cnc::epoch;
@@ -13,6 +13,8 @@ use tempfile::TempDir;
 
 use crate::{ChildProcess, DEADLINE, await_that};
 
+/// Less than any step, and more than the time between two heartbeats.
+const TOLERANCE_MS: u64 = 5_000;
 const JOB: &str = "RUSTERON_TEST_JOB";
 
 /// A directory for a driver, and the clock of the processes around it.
@@ -124,6 +126,7 @@ impl SteppedClock {
     }
 
     /// Steps the clock, and waits until the driver and each client has looked at the others twice.
+    /// Their heartbeats have to follow the clock, because Java compares them with it.
     ///
     /// # Panics
     /// If the driver times out a client.
@@ -138,6 +141,10 @@ impl SteppedClock {
             });
             before = heartbeats(cnc);
         }
+        await_that("heartbeats of the stepped clock", || {
+            let now = epoch::millis(SystemTime::now()) + self.step_ns / 1_000_000;
+            heartbeats(cnc).iter().all(|heartbeat| heartbeat.abs_diff(now) < TOLERANCE_MS)
+        });
     }
 
     fn library(dir: &Path) -> PathBuf {

@@ -66,7 +66,7 @@ fn messages_reach_current_destinations() {
 }
 
 #[test]
-fn outcome_is_given_once() {
+fn destination_outcome_is_given_once() {
     let driver = launch();
     let aeron = connect(&driver);
     let publication = aeron.add_publication(MANUAL, 7).expect("a publication");
@@ -146,7 +146,7 @@ fn invalid_destination_is_refused() {
 }
 
 #[test]
-fn command_outlives_all_handles() {
+fn destination_command_outlives_all_handles() {
     let driver = launch();
     let aeron = connect(&driver);
     for _ in 0..50 {
@@ -219,7 +219,7 @@ fn closes_past_a_full_command_queue() {
 }
 
 #[test]
-fn closed_client_refuses() {
+fn closed_client_refuses_destinations() {
     let driver = launch();
     let aeron = connect_watchfully(&driver);
     let publication = aeron.add_publication(MANUAL, 7).expect("a publication");
@@ -456,7 +456,7 @@ const CASES: &[(&str, Option<&str>)] = &[
 ];
 
 #[test]
-fn refuses_what_the_driver_refuses() {
+fn destinations_the_driver_refuses_are_refused() {
     let driver = launch();
     let aeron = connect(&driver);
     let mut subscription = aeron.add_subscription(MANUAL, 1001).expect("a subscription");
@@ -530,7 +530,7 @@ fn control_address_is_never_removed() {
 }
 
 #[test]
-fn removing_an_absent_one_is_an_error() {
+fn removing_an_absent_destination_is_an_error() {
     let driver = launch();
     let aeron = connect(&driver);
     let mut subscription = aeron.add_subscription(MANUAL, 1001).expect("a subscription");

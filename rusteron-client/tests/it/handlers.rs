@@ -9,12 +9,13 @@ use std::thread;
 use std::time::Duration;
 
 use rusteron_client::{
-    Aeron, AsChannel, Counter, CounterState, CountersReader, ErrorKind, Handler, ImageInfo,
-    Registration, Subscription, SubscriptionBuilder, UncheckedChannel,
+    Aeron, AsChannel, CountersReader, ErrorKind, Handler, ImageInfo, Registration, Subscription,
+    SubscriptionBuilder, UncheckedChannel,
 };
 use rusteron_sys as sys;
 use rusteron_test_support::{
     DEADLINE, await_some, await_that, connect, connect_watchfully, context, launch, offer, receive,
+    watchful_context,
 };
 
 #[test]
@@ -71,6 +72,33 @@ fn conductor_thread_starts_with_its_handler() {
     let (role, thread) = reported.recv_timeout(DEADLINE).expect("a report");
     assert_eq!(role, "aeron-client");
     assert_ne!(thread, thread::current().id());
+}
+
+#[test]
+fn panicking_handlers_do_not_stop_the_client() {
+    let driver = launch();
+    let handle: Arc<Mutex<Option<Aeron>>> = Arc::default();
+    let in_handler = Arc::clone(&handle);
+    let (outcomes, reported) = mpsc::channel();
+    let mut context = watchful_context(driver.aeron_dir());
+    context
+        .set_agent_on_start(|role| panic!("on purpose: {role}"))
+        .and_then(|context| context.set_on_new_publication(|added| panic!("on purpose: {added:?}")))
+        .and_then(|context| {
+            context.set_error_handler(move |error| {
+                let Some(aeron) = in_handler.lock().expect("no panic").take() else { return };
+                let _ = outcomes.send(aeron.add_publication("aeron:ipc", 1).map(drop));
+                panic!("on purpose: {error}");
+            })
+        })
+        .expect("handlers");
+    let aeron = Aeron::connect(context).expect("a client");
+    let publication = aeron.add_publication("aeron:ipc", 1).expect("a publication");
+    *handle.lock().expect("no panic") = Some(aeron);
+    drop(driver);
+    let error = reported.recv_timeout(DEADLINE).expect("a report").expect_err("it would block");
+    assert_eq!(error.kind(), ErrorKind::CalledFromConductor);
+    await_that("the publication is closed", || publication.is_closed());
 }
 
 #[test]
@@ -293,38 +321,6 @@ fn owner_of_the_client_goes_anywhere() {
     };
     closes(false);
     closes(true);
-}
-
-#[test]
-fn called_without_conductor_thread() {
-    let driver = launch();
-    let mut context = context(driver.aeron_dir());
-    context.set_use_conductor_agent_invoker(true).expect("a mode");
-    let aeron = Aeron::connect(context).expect("a client");
-    let inside: Arc<Mutex<Option<Counter>>> = Arc::default();
-    let (available, made) = ids();
-    let handler = {
-        let inside = Arc::clone(&inside);
-        aeron.add_available_counter_handler(move |_, registration_id, id| {
-            // Given back after this callback: C allows nothing else.
-            drop(inside.lock().expect("no panic").take());
-            let _ = available.send((registration_id, id));
-        })
-    };
-    let counter = aeron.add_counter(TYPE, &[], "without a thread").expect("a counter");
-    let fixed = aeron.add_static_counter(TYPE, &[], "static", 1).expect("a counter");
-    assert_eq!((counter.increment(), fixed.increment()), (0, 0));
-    await_event(&made, (counter.registration_id(), counter.counter_id()));
-    let id = counter.counter_id();
-    *inside.lock().expect("no panic") = Some(counter);
-    let _another = aeron.add_counter(TYPE, &[], "the event").expect("a counter");
-    await_that("the first counter is freed", || {
-        aeron.do_work().expect("work");
-        aeron.counters_reader().state(id) == Some(CounterState::Reclaimed)
-    });
-    drop(aeron.async_add_static_counter(TYPE, &[], "cancelled", 2).expect("begun"));
-    drop((handler, fixed));
-    aeron.do_work().expect("work");
 }
 
 /// Counts how many of its kind are alive.

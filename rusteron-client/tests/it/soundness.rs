@@ -293,7 +293,7 @@ impl Drop for Payload {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::AcqRel);
         if !thread::panicking() {
-            // Of no size, as this one is not freed.
+            // This payload is never freed, so it has no size.
             panic_any(());
         }
     }

@@ -158,11 +158,20 @@ fn empty_cnc_file_is_replaced() {
 #[test]
 fn failed_launch_keeps_existing_dir() {
     let home = tempfile::tempdir().expect("a directory");
-    let mut context = driver_context_in(home.path());
-    context.set_dir_delete_on_shutdown(true).expect("a setting");
-    context.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
-    MediaDriver::launch(context).expect_err("no threads");
+    let context = || {
+        let mut context = driver_context_in(home.path());
+        context.set_dir_delete_on_shutdown(true).expect("a setting");
+        context
+    };
+    let mut invoked = context();
+    invoked.set_threading_mode(ThreadingMode::Invoker).expect("a mode");
+    MediaDriver::launch(invoked).expect_err("no threads");
     assert!(home.path().is_dir());
+
+    let driver = MediaDriver::launch(context()).expect("a driver");
+    let error = MediaDriver::launch(context()).expect_err("a running driver");
+    assert_eq!(error.kind(), ErrorKind::ActiveDriver, "{error:?}");
+    drop(connect(&driver).add_publication("aeron:ipc", 1).expect("a publication"));
 }
 
 /// The names of the embedded drivers' directories of this process.

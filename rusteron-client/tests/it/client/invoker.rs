@@ -1,11 +1,13 @@
 //! Clients without a conductor thread: the application does the conductor's work.
 
 use std::fs;
-use std::sync::{Arc, Weak, mpsc};
+use std::sync::{Arc, Mutex, Weak, mpsc};
 use std::time::{Duration, Instant};
 
 use rusteron_client::agent::{Agent, AgentInvoker, AgentRunner};
-use rusteron_client::{Aeron, ConductorAgent, Error, ErrorKind, OfferError, Subscription};
+use rusteron_client::{
+    Aeron, ConductorAgent, Counter, CounterState, Error, ErrorKind, OfferError, Subscription,
+};
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::{
     DEADLINE, await_some, await_that, connect, context, exchange, launch, launch_with,
@@ -122,6 +124,38 @@ fn close_at_once_or_after_the_callback() {
         second();
     });
     assert_eq!(calls.try_iter().collect::<Vec<_>>(), ["outer", "inner"]);
+    aeron.do_work().expect("work");
+}
+
+#[test]
+fn counter_handler_is_called_without_thread() {
+    const TYPE: i32 = 1001;
+    let driver = launch();
+    let aeron = invoked(&driver);
+    let inside: Arc<Mutex<Option<Counter>>> = Arc::default();
+    let (available, made) = mpsc::channel();
+    let handler = {
+        let inside = Arc::clone(&inside);
+        aeron.add_available_counter_handler(move |_, registration_id, id| {
+            // Given back after this callback: C allows nothing else.
+            drop(inside.lock().expect("no panic").take());
+            let _ = available.send((registration_id, id));
+        })
+    };
+    let counter = aeron.add_counter(TYPE, &[], "without a thread").expect("a counter");
+    let fixed = aeron.add_static_counter(TYPE, &[], "static", 1).expect("a counter");
+    assert_eq!((counter.increment(), fixed.increment()), (0, 0));
+    let id = counter.counter_id();
+    // Events of heartbeat counters come as well.
+    assert!(made.try_iter().any(|event| event == (counter.registration_id(), id)));
+    *inside.lock().expect("no panic") = Some(counter);
+    let _another = aeron.add_counter(TYPE, &[], "the event").expect("a counter");
+    await_that("the first counter is freed", || {
+        aeron.do_work().expect("work");
+        aeron.counters_reader().state(id) == Some(CounterState::Reclaimed)
+    });
+    drop(aeron.async_add_static_counter(TYPE, &[], "cancelled", 2).expect("begun"));
+    drop((handler, fixed));
     aeron.do_work().expect("work");
 }
 

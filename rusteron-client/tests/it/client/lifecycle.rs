@@ -101,7 +101,7 @@ fn unpolled_client_is_closed_elsewhere() {
     assert_eq!(witness.load(Ordering::Relaxed), 1);
 }
 
-/// Of the counters with the times at which clients have last said that they are alive.
+/// The type of the counters that hold when each client last said that it is alive.
 const HEARTBEAT_TYPE: i32 = sys::AERON_COUNTER_CLIENT_HEARTBEAT_TIMESTAMP_TYPE_ID as i32;
 
 #[test]
@@ -182,14 +182,23 @@ fn dropped_registrations_overfill_the_queue() {
 }
 
 #[test]
-fn close_does_not_wait_for_registrations() {
+fn registrations_free_their_handlers_after_close() {
     let driver = launch();
     let aeron = connect(&driver);
+    let witness = Arc::new(());
     let registrations: Vec<_> = (0..50)
-        .map(|stream_id| aeron.async_add_subscription("aeron:ipc", stream_id).expect("begun"))
+        .map(|stream_id| {
+            let owned = Arc::clone(&witness);
+            aeron
+                .subscription_builder("aeron:ipc", stream_id)
+                .on_available_image(move |_| drop(Arc::clone(&owned)))
+                .async_add()
+                .expect("begun")
+        })
         .collect();
     drop(aeron);
     drop(registrations);
+    assert_eq!(Arc::strong_count(&witness), 1, "every handler is freed");
 }
 
 #[test]
@@ -335,7 +344,7 @@ fn settings_and_client_id() {
 }
 
 #[test]
-fn given_once_and_free() {
+fn next_session_id_is_free() {
     let driver = launch();
     let aeron = connect(&driver);
     let first = aeron.next_session_id(7).expect("a session id");
@@ -346,7 +355,7 @@ fn given_once_and_free() {
 }
 
 #[test]
-fn used_id_is_passed_over() {
+fn next_session_id_skips_used() {
     let driver = launch();
     let aeron = connect(&driver);
     // The driver counts, so that this is what would come next.
@@ -357,7 +366,7 @@ fn used_id_is_passed_over() {
 }
 
 #[test]
-fn dropped_requests_leave_no_trace() {
+fn dropped_session_id_request_leaves_none() {
     let driver = launch();
     let aeron = connect(&driver);
     for _ in 0..20 {
@@ -374,7 +383,7 @@ fn dropped_requests_leave_no_trace() {
 }
 
 #[test]
-fn silent_driver_is_driver_timeout() {
+fn session_id_of_silent_driver_times_out() {
     // Alive, and without work: nothing invokes it.
     let mut settings = driver_context();
     settings

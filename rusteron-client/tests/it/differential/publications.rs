@@ -193,7 +193,7 @@ fn alternate_on_one_shared_publication() {
     alternate::<Publication>();
 }
 
-/// Of a publication with terms of 64 KiB: around the ends of fragments and messages.
+/// Lengths around the ends of fragments and messages of a publication with terms of 64 KiB.
 fn lengths(max_payload: usize, max_message: usize) -> Vec<usize> {
     let around = |length: usize| [length - 1, length, length + 1];
     [0, 1, 31, 32, 33].into_iter().chain(around(max_payload)).chain(around(max_message)).collect()

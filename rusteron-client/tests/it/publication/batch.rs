@@ -148,12 +148,7 @@ fn rejected_long_message_survives_a_panic() {
     assert_eq!(receive(&mut subscription, 1), [b"next"]);
 }
 
-const MESSAGES: usize = 60;
-/// The index of the message whose bytes are asked for when something happens: within a later run of
-/// the batch.
-const INTERRUPTED: usize = 40;
-
-/// As after a supplier of reserved values that panicked.
+/// A supplier of reserved values that panics leaves an unfinished message in the log.
 #[test]
 fn unfinished_message_ends_a_poll() {
     let driver = launch();
@@ -173,6 +168,11 @@ fn unfinished_message_ends_a_poll() {
     assert_eq!(poll_batch(&mut subscription, 10, 10), (1, vec![b"next".to_vec()]));
 }
 
+const MESSAGES: usize = 60;
+/// The index of the message whose bytes are asked for when something happens: within a later run of
+/// the batch.
+const INTERRUPTED: usize = 40;
+
 /// A message during which something happens, once, when its bytes are asked for.
 struct Message<'a> {
     bytes: Vec<u8>,
@@ -188,7 +188,7 @@ impl AsRef<[u8]> for Message<'_> {
     }
 }
 
-/// Of one frame each, with one interruption.
+/// Makes messages that fit into one frame each; one of them calls `interruption`.
 fn messages<'a>(interruption: impl FnOnce() + 'a) -> Vec<Message<'a>> {
     let mut random = Random::new(13);
     let messages: Vec<_> = (0..MESSAGES)
@@ -241,7 +241,7 @@ fn stopped(
 }
 
 #[test]
-fn client_closes() {
+fn batch_stops_when_client_closes() {
     for kind in 0..2 {
         let driver = launch_with_long_timeouts();
         let (errors, reported) = mpsc::channel();
@@ -268,7 +268,7 @@ fn client_closes() {
 }
 
 #[test]
-fn window_is_full() {
+fn batch_stops_at_the_window() {
     let driver = launch_with_long_timeouts();
     for (mut publication, mut subscription) in each_kind(&connect(&driver), SHORT_TERMS) {
         let log = log_file(&driver, publication.original_registration_id());
@@ -326,7 +326,7 @@ fn another_publisher_rotates_the_log() {
 
 /// As a thread that stops between its claim and its writes until the driver unblocks the range.
 #[test]
-fn range_is_unblocked() {
+fn unblocked_range_is_left_alone() {
     let driver = launch_with_long_timeouts();
     let aeron = connect(&driver);
     let (publication, mut subscription) = shared_pair(&aeron, SHORT_TERMS);
@@ -348,7 +348,7 @@ fn range_is_unblocked() {
 
 /// As a thread in the same state that came to the end of a term.
 #[test]
-fn term_end_is_unblocked() {
+fn unblocked_term_end_is_left_alone() {
     let driver = launch_with_long_timeouts();
     let aeron = connect(&driver);
     let channel = "aeron:ipc?term-length=64k|init-term-id=0|term-id=0|term-offset=65472";

@@ -169,7 +169,7 @@ fn block_after_the_last_term_is_refused() {
     assert!(!OfferError::MaxPositionExceeded.is_retryable());
 }
 
-/// Of IPC: the driver's default.
+/// The longest payload of a frame over IPC with the driver's default MTU.
 fn player_max_payload() -> i32 {
     1_376
 }

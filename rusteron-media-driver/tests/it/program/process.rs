@@ -5,7 +5,9 @@ use std::os::unix::process::CommandExt;
 use std::process::Output;
 
 use rusteron_client::{Aeron, request_driver_termination};
-use rusteron_test_support::{DriverProcess, await_that, context, media_driver};
+use rusteron_test_support::{
+    DriverProcess, await_that, connected_pair, context, exchange, free_port, media_driver,
+};
 
 use crate::MEDIA_DRIVER;
 
@@ -21,6 +23,20 @@ fn ready_and_closed_on_signal() {
         assert_eq!(driver.line(), format!("media driver closed: {}", dir.display()));
         assert_eq!(driver.end(), (0, String::new()), "SIG{signal}");
     }
+}
+
+#[test]
+fn invoker_mode_works_on_the_main_thread() {
+    let home = tempfile::tempdir().expect("a directory");
+    let dir = home.path().join("aeron");
+    let mut command = media_driver(MEDIA_DRIVER);
+    command.args(["--threading-mode", "invoker", "--dir"]).arg(&dir);
+    let mut driver = DriverProcess::run(&mut command);
+    assert!(driver.line().starts_with("media driver ready"));
+    let aeron = Aeron::connect(context(&dir)).expect("a client");
+    let channel = format!("aeron:udp?endpoint=127.0.0.1:{}", free_port());
+    let (mut publication, mut subscription) = connected_pair(&aeron, &channel);
+    exchange(&mut publication, &mut subscription, 10);
 }
 
 #[test]
@@ -231,6 +247,11 @@ fn properties_from_url() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     let text = String::from_utf8(output.stdout).expect("text");
     assert!(text.contains("\nAERON_MTU_LENGTH=2048\n"), "{text}");
+
+    let output = print_config_from_server("       =x\n");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(78), "{errors}");
+    assert!(errors.contains("line 1 malformed"), "{errors}");
 }
 
 /// Aeron copies the parts of a URL into arrays on the stack, and a server names the next URL.
