@@ -48,7 +48,7 @@ const FRAME_LENGTH: f64 = 64.0;
 ///
 /// Each run starts a driver and two processes that send each other messages of 32 bytes through it.
 /// All drivers have one thread that backs off. Processor time and memory are the driver's. The
-/// applications spin, and have the lowest priority: otherwise a driver that wakes waits for
+/// applications spin, and have a low priority: otherwise a driver that wakes waits for
 /// milliseconds if there are only two cores. Needs a C compiler and unzip. Linux only.
 #[derive(Debug, Clone, Args)]
 #[command(mut_arg("measure", |arg| arg.default_value("2s")))]
@@ -70,6 +70,11 @@ pub struct DriversOptions {
     #[arg(long, value_name = "N", default_value = "5000",
           value_parser = RangedU64ValueParser::<u32>::new().range(100..=1_000_000))]
     round_trips: u32,
+
+    /// The niceness of the applications, which spin; on a busy machine 19 can starve them
+    #[arg(long, value_name = "N", default_value = "19",
+          value_parser = RangedU64ValueParser::<u8>::new().range(0..=19))]
+    niceness: u8,
 
     #[command(flatten)]
     run: RunOptions,
@@ -142,6 +147,7 @@ pub fn run(options: &DriversOptions) -> Result<(), Failure> {
             environment: &environment,
             driver: &driver,
             round_trips: options.round_trips.saturating_mul(factor),
+            niceness: options.niceness,
         };
         let slower = if application.is_java() { Contender::Java } else { host };
         let measured = samples.measure(application, transport, environment.warmup(slower));
@@ -199,6 +205,7 @@ struct Samples<'a> {
     driver: &'a DriverProcess,
     /// How many round trips to measure, and to make before.
     round_trips: u32,
+    niceness: u8,
 }
 
 impl Samples<'_> {
@@ -215,7 +222,7 @@ impl Samples<'_> {
         let mut answering = self.start(application, answering, &channels)?;
         let mut asking = self.start(application, asking, &channels)?;
         let measured = if application.is_ping() {
-            self.measure_round_trips(&mut asking)
+            self.measure_round_trips(&mut asking, &mut answering)
         } else {
             self.measure_stream(&mut [&mut answering, &mut asking], warmup)
         };
@@ -236,7 +243,7 @@ impl Samples<'_> {
         };
         let mut nice = Command::new("nice");
         // The programs in C would keep lines back until they have many.
-        nice.args(["-n", "19", "stdbuf", "-oL"])
+        nice.args(["-n", &self.niceness.to_string(), "stdbuf", "-oL"])
             .arg(command.get_program())
             .args(command.get_args());
         remove_driver_variables(&mut nice);
@@ -303,12 +310,16 @@ impl Samples<'_> {
     }
 
     /// Lets a program make its round trips, and reads the distribution that it prints.
-    fn measure_round_trips(&self, asking: &mut Process) -> Result<Vec<Figure>, Failure> {
+    fn measure_round_trips(
+        &self,
+        asking: &mut Process,
+        answering: &mut Process,
+    ) -> Result<Vec<Figure>, Failure> {
         let mut before = Usage::of(self.driver.pid())?;
         let mut driver = None;
         let mut lines = Vec::new();
         while lines.last().is_none_or(|(percentile, _)| *percentile < 1.0) {
-            let line = asking.line(&self.environment.interrupt)?;
+            let line = asking.line_while(&self.environment.interrupt, || answering.check())?;
             if line.starts_with("Pinging ") {
                 before = Usage::of(self.driver.pid())?;
             }

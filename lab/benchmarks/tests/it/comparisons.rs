@@ -116,11 +116,11 @@ benchmarks! {
         )],
         "msgs/s";
     drivers_streams:
-        "drivers --applications c-stream --transports udp",
+        "drivers --applications c-stream --transports udp --niceness 0",
         [("c-stream, UDP", "Rust | C | Java")],
         "msgs/s, resident MiB, private MiB";
     drivers_pings:
-        "drivers --applications java-ping,c-ping --transports udp --round-trips 100",
+        "drivers --applications java-ping,c-ping --transports udp --round-trips 100 --niceness 0",
         [("java-ping, UDP; c-ping, UDP", "Rust | C | Java")],
         "p50 µs, p99 µs, resident MiB, private MiB";
     driver_resources:

@@ -93,8 +93,18 @@ impl Process {
     /// Waits for the next line of the program's output. Fails if the program has ended, or is
     /// silent for too long, and with [`Failure::Interrupted`] when the interrupt is signalled.
     pub fn line(&mut self, interrupt: &ShutdownSignal) -> Result<String, Failure> {
+        self.line_while(interrupt, || Ok(()))
+    }
+
+    /// The same as [`line`](Self::line), and also fails as soon as `check` does.
+    pub fn line_while(
+        &mut self,
+        interrupt: &ShutdownSignal,
+        mut check: impl FnMut() -> Result<(), Failure>,
+    ) -> Result<String, Failure> {
         let start = Instant::now();
         while !interrupt.is_signalled() {
+            check()?;
             match self.lines.recv_timeout(TICK) {
                 Ok(line) => return Ok(line),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.failure("it has ended")),
