@@ -174,8 +174,8 @@ fn retained_past_the_client_timeout() {
     let driver = launch_with(|context| {
         context
             .set_timer_interval(Duration::from_millis(20))?
-            .set_client_liveness_timeout(Duration::from_millis(2_000))?
-            .set_publication_unblock_timeout(Duration::from_millis(2_100))
+            .set_client_liveness_timeout(Duration::from_secs(10))?
+            .set_publication_unblock_timeout(Duration::from_millis(10_100))
     });
     // Often, so that the driver does not give a client up that is only slow.
     let mut settings = context(driver.aeron_dir());
