@@ -11,9 +11,8 @@ use crate::catalog::model::{open, settings};
 use crate::catalog::{CATALOG_NAME, CatalogError};
 use crate::segment::checksum::Checksum;
 use crate::segment::sample;
-use crate::storage::PAGE_LENGTH;
-use crate::storage::Storage;
 use crate::storage::faulty::FaultyStorage;
+use crate::storage::{PAGE_LENGTH, Storage};
 
 const NEW: NewRecording<'static> = NewRecording {
     start_position: 0,

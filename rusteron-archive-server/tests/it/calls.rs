@@ -117,7 +117,8 @@ fn sessions_and_recordings_end() {
         "abandoned listings": { archive.recordings().next() }
         "replications of an unknown recording": {
             let control = calls.fixture.server().control_channel();
-            let id = archive.replicate(77.into(), control, 10, &ReplicationParams::new()).expect("an id");
+            let params = ReplicationParams::new();
+            let id = archive.replicate(77.into(), control, 10, &params).expect("an id");
             archive.try_stop_replication(id).expect("an answer")
         }
     }

@@ -261,7 +261,7 @@ fn live_stream_joins() {
     harness.record_to(0, peer.position);
     peer.run(&mut harness);
     assert!(peer.has_order("count transports 0"));
-    // Those of another recording say nothing.
+    // Transports of another recording say nothing about this one.
     let mut orders = Vec::new();
     while orders.is_empty() {
         harness.tick();
