@@ -174,6 +174,24 @@ fn offer_after_new_leaders_event_has_its_term() {
     assert_eq!(egress.state(), ClusterState::Connected);
     assert_eq!(term(&members.members[1].receive()), 3);
     assert!(members.members[0].poll().is_none());
+
+    members.members[2].leadership_term_id = 4;
+    members.members[2].announce(&endpoints);
+    assert_eq!(await_leader(&mut egress), 4);
+    await_that("an accepted claim", || match ingress.try_claim(5) {
+        Ok(mut claim) => {
+            claim.copy_from_slice(b"claim");
+            claim.commit().is_ok()
+        }
+        Err(error) => {
+            assert!(error.is_retryable(), "{error}");
+            false
+        }
+    });
+    assert_eq!((ingress.leadership_term_id(), ingress.leader_member_id()), (4.into(), 2));
+    assert_eq!(egress.state(), ClusterState::Connected);
+    let message = members.members[2].receive();
+    assert_eq!((term(&message), &message[SessionHeader::LENGTH..]), (4, &b"claim"[..]));
 }
 
 #[test]
