@@ -1,5 +1,5 @@
-//! Faults that need the program `archive`: a full disk, mistakes of clients, a port in use. What
-//! the operator reads, what the client is told, and what is left of the recordings.
+//! Faults that need the program `archive`: a full disk, mistakes of clients, a port in use, a killed
+//! driver. What the operator reads, what the client is told, and what is left of the recordings.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -7,16 +7,20 @@ use std::path::Path;
 use std::process::Command;
 
 use rusteron_archive::{
-    ArchiveErrorKind, RecordingPos, ReplayParams, ReplicationParams, SourceLocation,
+    Archive, ArchiveErrorKind, RecordingPos, ReplayParams, ReplicationParams, SourceLocation,
 };
+use rusteron_client::Aeron;
 use rusteron_test_support::archive::fake_archive::{MAX_RECORDED_POSITION, Message};
 use rusteron_test_support::archive::{
     REPLAY_STREAM, STREAM, message, offer_numbered, record, replay_all,
 };
-use rusteron_test_support::{DEADLINE, Running, SmallFileSystem, await_that, command, offer, run};
+use rusteron_test_support::{
+    DEADLINE, DriverProcess, Running, SmallFileSystem, await_that, command, context,
+    media_driver_beside, offer, run,
+};
 
 use crate::support::{
-    await_error, await_stop, connect_with_errors, extend, launch_driver, recorded,
+    await_error, await_stop, connect_with_errors, extend, ipc_context, launch_driver, recorded,
 };
 
 pub(crate) const ARCHIVE: &str = env!("CARGO_BIN_EXE_archive");
@@ -194,4 +198,34 @@ fn control_port_in_use_is_named() {
     assert_contains(&line, &[&channel, "address in use: ", "choose another"]);
     drop(socket);
     end(start(program()));
+}
+
+#[test]
+fn killed_driver_ends_the_server_in_order() {
+    let home = rusteron_test_support::memory_dir("rusteron-faults-").expect("a directory");
+    let (aeron_dir, dir) = (home.path().join("driver"), home.path().join("archive"));
+    let terms = "-Daeron.ipc.term.buffer.length=64k";
+    let mut driver = DriverProcess::start(media_driver_beside(ARCHIVE), &aeron_dir, &[terms]);
+    let aeron = Aeron::connect(context(&aeron_dir)).expect("a client");
+    let server = start(archive(&aeron_dir, &dir, &["aeron.driver.timeout=2000"]));
+    let session = Archive::connect(&aeron, ipc_context()).expect("a session");
+    let (publication, recording_id, position) = record(&session, 1000);
+    let pid = driver.id();
+    driver.kill();
+    let finished = server.finish();
+    drop((publication, session, aeron));
+    finished.assert_exit_code(75);
+    assert_eq!(finished.stderr.lines().count(), 1, "{}", finished.stderr);
+    let died = format!("the media driver, process {pid}, has died");
+    let advice =
+        format!("start the archive again when a media driver runs in {}", aeron_dir.display());
+    assert_contains(&finished.stderr, &["driver timeout: ", &died, &advice]);
+
+    // Nothing of the recording is in doubt for the next archive, which has another driver.
+    let driver = launch_driver();
+    let server = start(archive(driver.aeron_dir(), &dir, &[]));
+    let (archive, _) = connect_with_errors(&driver);
+    assert_eq!(archive.stop_position(recording_id).expect("an answer"), Some(position));
+    drop(archive);
+    assert_contains(&end(server)[0], &["errors in ", "were saved in "]);
 }
