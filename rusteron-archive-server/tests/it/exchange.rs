@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use rusteron_archive::SourceLocation;
 use rusteron_archive_server::Checksum;
 use rusteron_test_support::archive::{ArchiveProcess, Options, record};
-use rusteron_test_support::{Finished, command, has_java, java_run, run};
+use rusteron_test_support::{ChildProcess, Finished, await_that, command, has_java, java_run, run};
 
 use crate::support::{Fixture, await_stop, extend};
 
@@ -21,6 +22,22 @@ fn verify(dir: &Path, arguments: &[&str]) {
     tool(dir, &[&["verify", "-a"], arguments].concat()).assert_lines(["(recordingId=0) OK"]);
 }
 
+/// Checks that Java's archive does not start in the directory of a live server.
+fn assert_java_refused(fixture: &Fixture) {
+    let properties = [
+        format!("-Daeron.dir={}", fixture.driver.aeron_dir().display()),
+        format!("-Daeron.archive.dir={}", fixture.archive_dir().display()),
+        "-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:0".to_owned(),
+        "-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0".to_owned(),
+    ];
+    let mut java = command(java_run().to_str().expect("a path"), ["io.aeron.archive.Archive"]);
+    java.args(properties);
+    let mut java = ChildProcess::spawn(&mut java);
+    await_that("Java's end", || java.try_wait().is_some());
+    let (status, _, errors) = java.finish();
+    assert!(!status.success() && errors.contains("active mark file detected"), "{errors}");
+}
+
 #[test]
 fn java_extends_what_server_recorded() {
     if !has_java() {
@@ -31,6 +48,14 @@ fn java_extends_what_server_recorded() {
     let dir = fixture.archive_dir();
     let pid = tool(&dir, &["pid"]).stdout;
     assert_eq!(pid.trim(), std::process::id().to_string());
+    // It is at none of this host's interfaces, so the driver refuses it.
+    let foreign = "aeron:udp?endpoint=192.0.2.1:9";
+    archive.start_recording(foreign, 9, SourceLocation::Remote, false).expect_err("not ours");
+    let errors = tool(&dir, &["errors"]).stdout;
+    // The tool also reads the log of the driver, which has the error, too.
+    let (ours, _) = errors.split_once("Aeron driver error log").expect("two logs");
+    assert!(ours.contains("1 observations from ") && ours.contains("192.0.2.1"), "{errors}");
+    assert_java_refused(&fixture);
     let (publication, recording_id, _) = record(&archive, 3000);
     drop(publication);
     await_stop(&archive, recording_id);
