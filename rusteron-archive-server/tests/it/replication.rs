@@ -198,3 +198,31 @@ fn source_that_ends_leaves_nothing_behind() {
     copy.await_signal(RecordingSignalKind::ReplicateEnd);
     await_that("the end of all streams", || streams(&aeron).len() <= before);
 }
+
+#[test]
+fn killed_copy_is_completed() {
+    let source = launch();
+    let mut target = ArchiveProcess::launch_rust(Options::default());
+    let archive = source.connect();
+    let channel = source.server().control_channel();
+    let (publication, id, end) = record(&archive, 20_000);
+    drop(publication);
+    assert_eq!(await_stop(&archive, id), end);
+    let copy = Listener::connect(&target.aeron());
+    copy.archive.replicate(id, channel, 10, &ReplicationParams::new()).expect("an id");
+    let copied = copy.await_signal(RecordingSignalKind::Extend).recording_id;
+    copy.archive.await_recorded(copied, 1, DEADLINE).expect("a copy");
+    target.kill();
+    drop(copy);
+
+    target.restart();
+    let copy = Listener::connect(&target.aeron());
+    let stop = await_stop(&copy.archive, copied);
+    assert!((1..=end).contains(&stop), "{stop} of {end}");
+    let params = ReplicationParams::new().dst_recording_id(copied);
+    copy.archive.replicate(id, channel, 10, &params).expect("an id");
+    let ended = copy.await_signal(RecordingSignalKind::ReplicateEnd);
+    assert_eq!((ended.recording_id, await_stop(&copy.archive, copied)), (copied, end));
+    let numbers = replay_all(&copy.archive, copied, recorded());
+    assert_eq!(numbers, (0..20_000).collect::<Vec<_>>());
+}
