@@ -155,3 +155,54 @@ impl Remains {
         content
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::{PAGE_LENGTH, Storage};
+
+    fn all(unsynced: usize) -> usize {
+        unsynced
+    }
+
+    fn none(_: usize) -> usize {
+        0
+    }
+
+    #[test]
+    fn power_cut_keeps_what_was_synced() {
+        let storage = FaultyStorage::default();
+        let mut file = storage.create("a", 2 * PAGE).unwrap();
+        file.write_all_at(b"synced", 0).unwrap();
+        file.sync(SyncLevel::Data).unwrap();
+        file.write_all_at(b"later_", 0).unwrap();
+        file.sync(SyncLevel::None).unwrap();
+        storage.sync_dir().unwrap();
+        storage.rename("a", "b").unwrap();
+
+        let lost = storage.after_power_cut(7, &mut none);
+        assert_eq!(lost.names().unwrap(), ["a"]);
+        assert_eq!(lost.content("a").unwrap()[..6], *b"synced");
+        let kept = storage.after_power_cut(7, &mut all);
+        assert_eq!(kept.names().unwrap(), ["b"]);
+        assert_eq!(kept.content("b").unwrap()[..6], *b"later_");
+        // A file whose name is not durable is gone, whether its content is synced or not.
+        assert!(storage.after_power_cut(5, &mut none).names().unwrap().is_empty());
+        assert_eq!(storage.after_power_cut(5, &mut all).names().unwrap(), ["a"]);
+    }
+
+    #[test]
+    fn power_cut_loses_a_cut_in_part() {
+        let storage = FaultyStorage::default();
+        let mut file = storage.create("a", 0).unwrap();
+        file.write_all_at(&[1; 2 * PAGE_LENGTH], 0).unwrap();
+        file.sync(SyncLevel::Data).unwrap();
+        storage.sync_dir().unwrap();
+        file.set_length(10).unwrap();
+        let length = |survivors: &mut dyn FnMut(usize) -> usize| {
+            storage.after_power_cut(5, survivors).content("a").unwrap().len()
+        };
+        assert_eq!(length(&mut none), 2 * PAGE_LENGTH);
+        assert_eq!(length(&mut all), 10);
+    }
+}
