@@ -142,9 +142,15 @@ fn failure_is_told_with_its_reason() {
     assert!(harness.sent().contains(&format!("{ID}: error 0: ERROR - not connected")));
 
     let (mut harness, mut peer) = (Harness::connected(), Peer::active(4096));
+    // The live stream does not arrive, so the replication waits for it.
+    peer.transports = 1;
     replicated(&mut harness, &mut peer, Wanted { live: LIVE, tags: [1, 2], ..USUAL });
     harness.tell(Event::DestinationFailed(1001.into(), "no such interface".to_owned()));
     peer.run(&mut harness);
+    let sent = harness.sent();
+    assert!(sent.contains(&format!("{ID}: error 0: no such interface")), "{sent:?}");
+    assert!(harness.errors().is_empty() && harness.mistakes().is_empty());
+    check_ended(&mut harness, &mut peer, sent);
 }
 
 #[test]
