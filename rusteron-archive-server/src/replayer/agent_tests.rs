@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusteron_client::{Aeron, ChannelUri, ExclusivePublication, Subscription};
 use rusteron_core::agent::Agent;
 use rusteron_media_driver::MediaDriver;
-use rusteron_test_support::{Random, await_some, await_that, connect, launch};
+use rusteron_test_support::{Random, await_some, await_that, connect, free_port, launch};
 
 use crate::conductor::effect::{
     Progress, ReplayLimit, ReplayProgress, StartRecording, StartReplay,
@@ -90,11 +90,10 @@ impl Archive {
         self.replayer.do_work().unwrap();
     }
 
-    /// Records the image of a subscription. Returns a replay that follows.
+    /// Records the last image of a subscription. Returns a replay that follows.
     fn start_recording(&mut self, mut subscription: Subscription) -> (StartReplay, Arc<Progress>) {
-        let image = await_some("an image", || {
-            subscription.image_at_index(0).map(|image| image.constants())
-        });
+        let image =
+            await_some("an image", || subscription.images().last().map(|image| image.constants()));
         let progress = Progress::from(image.join_position);
         let geometry = Geometry {
             recording_id: RECORDING,
@@ -292,6 +291,29 @@ fn aborts_and_returns_report_what_ended() {
 }
 
 #[test]
+fn transports_are_those_of_the_recorded_image() {
+    let mut archive = Archive::launch(Duration::from_secs(100));
+    let aeron = archive.aeron.clone();
+    let udp = format!("aeron:udp?endpoint=localhost:{}|term-length=64k", free_port());
+    let _first = aeron.add_exclusive_publication(CHANNEL, RECORDED_STREAM).unwrap();
+    let _recorded = aeron.add_exclusive_publication(&*udp, RECORDED_STREAM).unwrap();
+    let manual = "aeron:udp?control-mode=manual";
+    let mut subscription = aeron.add_subscription(manual, RECORDED_STREAM).unwrap();
+    // An image over IPC has no transport.
+    subscription.add_destination(CHANNEL).unwrap();
+    await_that("the first image", || subscription.images().count() == 1);
+    subscription.add_destination(&*udp).unwrap();
+    await_that("the second image's transport", || {
+        subscription.images().last().is_some_and(|image| image.active_transport_count() == 1)
+    });
+    archive.start_recording(subscription);
+    archive.to_recorder.send(RecorderCommand::CountTransports(RECORDING)).unwrap();
+    archive.turn();
+    let event = archive.from_recorder.try_recv().unwrap().event;
+    assert!(matches!(event, Some(Event::Transports(RECORDING, 1))), "{event:?}");
+}
+
+#[test]
 fn closing_agents_give_everything_back() {
     let mut archive = Archive::launch(Duration::from_secs(100));
     let aeron = archive.aeron.clone();
@@ -333,8 +355,11 @@ fn replay_without_segment_or_subscriber_fails_in_time() {
     let aeron = archive.aeron.clone();
     let _publication = aeron.add_exclusive_publication(CHANNEL, RECORDED_STREAM).unwrap();
     let subscription = aeron.add_subscription(CHANNEL, RECORDED_STREAM).unwrap();
+    let mut replayed = aeron.add_subscription("aeron:ipc", REPLAY_STREAM).unwrap();
     let (start, _progress) = archive.start_recording(subscription);
     archive.start_replay(start);
+    await_that("an image", || replayed.is_connected());
+    let image = replayed.image_at_index(0).unwrap();
     let event = await_some("the end", || {
         archive.replayer.do_work().unwrap();
         archive.from_replayer.try_recv().ok()
@@ -345,4 +370,8 @@ fn replay_without_segment_or_subscriber_fails_in_time() {
         }
         other => panic!("{other:?}"),
     }
+    // The subscriber learns that this is not the end of the recording.
+    drop(event.returned);
+    await_that("the end of the image", || image.is_closed());
+    assert!(image.is_publication_revoked());
 }
