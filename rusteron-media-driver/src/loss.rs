@@ -152,3 +152,17 @@ impl DriverContext {
         Ok(self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c_gets_rates_and_lower_bits_of_the_seed() {
+        let loss =
+            RetainedLoss::new(Loss { data_rate: 0.5, control_rate: 0.25, seed: 7 | 1 << 48 });
+        // SAFETY: `loss` owns the structure, which nothing else uses.
+        let raw = unsafe { &*loss.0 };
+        assert_eq!((raw.data_rate, raw.control_rate, raw.seed), (0.5, 0.25, 7));
+    }
+}

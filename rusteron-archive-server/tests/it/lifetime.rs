@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use rusteron_archive::{Archive, ReplayParams};
+use rusteron_archive_server::offline::ArchiveFiles;
 use rusteron_archive_server::{
     ArchiveServer, ArchiveServerContext, ArchiveThreadingMode, ServerErrorKind,
 };
@@ -127,6 +128,9 @@ fn dropped_server_has_stop_positions() {
     drop(fixture.take());
     await_that("the end of the session", || !archive.is_connected());
     drop((publication, archive));
+    // The next start would find the end in the frames.
+    let files = ArchiveFiles::open(fixture.archive_dir()).expect("a catalog");
+    assert_eq!(files.recording(recording_id).expect("it").stop_position, Some(position));
 
     fixture.restart();
     let archive = fixture.connect();

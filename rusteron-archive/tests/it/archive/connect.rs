@@ -9,7 +9,7 @@ use rusteron_archive::{
     Archive, ArchiveContext, ArchiveError, ArchiveErrorKind, CredentialsSupplier, ErrorKind,
     RecordingSignalKind,
 };
-use rusteron_client::{Aeron, IdleStrategyKind};
+use rusteron_client::{Aeron, IdleStrategyKind, Subscription};
 use rusteron_media_driver::{DriverInvoker, MediaDriver, ThreadingMode};
 use rusteron_test_support::archive::{ArchiveProcess, Options, STREAM, record, replay_all};
 use rusteron_test_support::{await_that, block_on};
@@ -436,19 +436,26 @@ fn rejection_is_of_the_own_stream() {
         assert!(attempt.poll().expect("no error yet").is_none());
         requests.images().count() == 2
     });
-    let mut reject = |is_other| {
-        let is_meant = |session_id| (session_id == other.session_id()) == is_other;
-        let mut image =
-            requests.images().find(|image| is_meant(image.session_id())).expect("an image");
+    let mut session_ids = requests.images().map(|image| image.session_id());
+    let own = session_ids.find(|&id| id != other.session_id()).expect("the attempt's image");
+    // A stream of another id can have the same session id.
+    let channel = format!("aeron:ipc?session-id={own}");
+    let mut elsewhere = aeron.add_subscription("aeron:ipc", stream_id + 1).expect("a subscription");
+    let _same = aeron.add_exclusive_publication(channel, stream_id + 1).expect("a publication");
+    await_that("its image", || elsewhere.is_connected());
+
+    let reject = |requests: &mut Subscription, session_id| {
+        let mut image = requests.image_by_session_id(session_id).expect("an image");
         image.reject("no room").expect("a rejection");
     };
-    reject(true);
-    let session_id = rejected.recv_timeout(rusteron_test_support::DEADLINE).expect("a rejection");
-    assert_eq!(session_id, other.session_id());
+    for (requests, session_id) in [(&mut requests, other.session_id()), (&mut elsewhere, own)] {
+        reject(requests, session_id);
+        assert_eq!(rejected.recv_timeout(rusteron_test_support::DEADLINE), Ok(session_id));
+    }
     // All handlers have been called when the driver's next answer is there.
     drop(aeron.add_counter(2001, b"", "a round trip").expect("a counter"));
     assert!(attempt.poll().expect("another's rejection").is_none());
-    reject(false);
+    reject(&mut requests, own);
     let error = rusteron_test_support::await_some("the rejection", || attempt.poll().err());
     assert_eq!(error.kind(), ArchiveErrorKind::Refused, "{error:?}");
     assert!(error.message().ends_with("no room"), "{error:?}");
@@ -465,7 +472,7 @@ fn unusable_settings_are_rejected() {
         Archive::connect(&aeron, context).expect_err("refused").to_string()
     };
     let error = refusal(|context| context.set_message_retry_attempts(0));
-    assert!(error.contains("message_retry_attempts"), "{error}");
+    assert!(error.contains("message_retry_attempts: 0; the minimum is 1"), "{error}");
     let error = refusal(|context| context.set_control_request_channel(""));
     assert!(error.contains("control_request_channel is not set"), "{error}");
     let error = refusal(|context| context.set_control_request_channel("aeron:udp"));
