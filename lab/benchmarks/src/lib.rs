@@ -4,7 +4,7 @@
 //!
 //! - [`command_line`]: options and output;
 //! - [`measuring`]: a stream within this process, its publisher, its subscriber and its samples;
-//! - [`reports`]: results files, and tables and charts of them;
+//! - [`reports`]: results files, and tables of them;
 //! - [`processes`]: programs in Java, drivers and archives, each a process of its own;
 //! - [`contenders`]: the ways that messages go over shared memory;
 //! - [`programs`]: one benchmark in each file, a sub-command of `benchmark`.

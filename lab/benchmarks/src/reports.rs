@@ -1,6 +1,5 @@
-//! Results files, and tables and charts of them.
+//! Results files, and tables of them.
 
-pub mod chart;
 pub mod host;
 pub mod results;
 pub mod table;

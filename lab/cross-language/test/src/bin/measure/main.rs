@@ -1,6 +1,6 @@
 //! Measures calls of the cross-language service over Aeron, over gRPC and in one process, in turn.
 //!
-//! The results are a file, of which `just benchmark render` makes the tables and charts of the documentation.
+//! The results are a file, of which `just benchmark render` makes the tables of the documentation.
 
 mod plan;
 mod processes;
