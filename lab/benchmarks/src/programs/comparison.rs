@@ -243,22 +243,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_contender_is_the_first_of_a_round() {
-        let rounds: Vec<Vec<usize>> = (0..4).map(|round| in_turn(3, round).collect()).collect();
-        assert_eq!(rounds, [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]);
-        assert_eq!(in_turn(0, 3).count(), 0);
-    }
-
-    #[test]
-    fn what_is_named_twice_is_measured_once() {
-        let contenders = ["Rust", "Java", "Rust"];
-        let cases = cases([32, 64, 32], |length| format!("{length} B"), &contenders);
-        assert!(cases.iter().all(|case| case.contenders == ["Rust", "Java"]), "{cases:?}");
-        let names: Vec<_> = cases.iter().map(|case| case.name.as_str()).collect();
-        assert_eq!(names, ["32 B", "64 B"]);
-    }
-
-    #[test]
     fn runs_are_told_in_words() {
         assert_eq!(
             in_words(&[("msgs/s", 1.234e7), ("p50 µs", 0.25)]),

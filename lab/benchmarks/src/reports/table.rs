@@ -3,7 +3,7 @@
 use super::results::{Results, Row, Values};
 
 /// The contenders that have a measure in one of the cases, in the order of their first rows.
-pub fn contenders<'a>(results: &'a Results, measure: &str, prefix: &str) -> Vec<&'a str> {
+fn contenders<'a>(results: &'a Results, measure: &str, prefix: &str) -> Vec<&'a str> {
     let mut contenders: Vec<&str> = Vec::new();
     for row in results.rows.iter().filter(|row| row.case.starts_with(prefix)) {
         if row.measures.contains_key(measure) && !contenders.contains(&row.contender.as_str()) {
@@ -14,11 +14,7 @@ pub fn contenders<'a>(results: &'a Results, measure: &str, prefix: &str) -> Vec<
 }
 
 /// The cases that have a measure, with and without the prefix of their names.
-pub fn named_cases<'a>(
-    results: &'a Results,
-    measure: &str,
-    prefix: &str,
-) -> Vec<(&'a str, &'a str)> {
+fn named_cases<'a>(results: &'a Results, measure: &str, prefix: &str) -> Vec<(&'a str, &'a str)> {
     let name = |case: &'a str| {
         let short = case.strip_prefix(prefix).unwrap_or(case).trim_start_matches([',', ' ']);
         if short.is_empty() { case } else { short }
@@ -34,7 +30,7 @@ pub fn named_cases<'a>(
 }
 
 /// The lowest, median and highest of a row's measure.
-pub fn summary(row: &Row, measure: &str) -> Option<[f64; 3]> {
+fn summary(row: &Row, measure: &str) -> Option<[f64; 3]> {
     row.measures.get(measure).and_then(Values::summary)
 }
 
@@ -189,81 +185,9 @@ pub fn short(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn results() -> Results {
-        let rows = [
-            ("a, 1", "Rust", vec![3e6, 1e6, 2e6], 5.0),
-            ("a, 1", "C", vec![1e6], 10.0),
-            ("a, 2", "Rust", vec![5e5], 0.25),
-            ("b", "Rust", vec![1.0], 1.0),
-        ];
-        let row = |(case, contender, rates, micros): (&str, &str, Vec<f64>, f64)| {
-            let micros = Values::Summary { lowest: None, median: micros, highest: None };
-            let measures = [("msgs/s".to_owned(), Values::Runs(rates)), ("µs".to_owned(), micros)];
-            Row {
-                case: case.to_owned(),
-                contender: contender.to_owned(),
-                measures: measures.into_iter().collect(),
-            }
-        };
-        Results {
-            benchmark: String::new(),
-            command: String::new(),
-            date: String::new(),
-            machine: String::new(),
-            versions: String::new(),
-            rows: rows.into_iter().map(row).collect(),
-        }
-    }
-
     #[test]
-    fn contenders_are_compared_by_case() {
-        let expected = "| M msgs/s | Rust | C | Rust / C |\n|---|---|---|---|\n\
-                        | 1 | 1.00, **2.00**, 3.00 | 1.00 | 2.00 |\n| 2 | 0.50 | – | – |\n";
-        assert_eq!(by_contender(&results(), "msgs/s", "a", true), expected);
-    }
-
-    #[test]
-    fn measures_have_columns() {
-        let expected = "| case | contender | µs | M msgs/s | Rust / it |\n|---|---|---|---|---|\n\
-                        | 1 | Rust | 5.00 | 1.00, **2.00**, 3.00 | 1.00 |\n\
-                        | 1 | C | 10.0 | 1.00 | 0.50 |\n| 2 | Rust | 0.25 | 0.50 | 1.00 |\n";
-        assert_eq!(by_measure(&results(), &["µs", "msgs/s"], "a"), expected);
-    }
-
-    #[test]
-    fn goals_are_met_by_the_worst_case() {
-        let of = |results: &Results, other: &str, measure: &str, ratio: f64| {
-            let goals = [("a,", ratio), ("b", ratio)];
-            by_goal(results, measure, other, &["Rust"], &goals)
-        };
-        let mut results = results();
-        let head = |measure: &str| {
-            format!(
-                "| {measure} | contender | goal | worst | ratio |  |\n|---|---|---|---|---|---|\n"
-            )
-        };
-        // One case has both contenders. Less time is better, and a higher rate.
-        let row = "| a | Rust | 2 | 1 | 2.00 | met |\n";
-        assert_eq!(of(&results, "C", "µs", 2.0), head("µs") + row);
-        assert_eq!(of(&results, "C", "msgs/s", 2.0), head("msgs/s") + row);
-        let mut slower = results.rows[1].clone();
-        slower.case = "a, 2".to_owned();
-        results.rows.push(slower);
-        let row = "| a | Rust | 2 | 2 | 0.50 | not met |\n";
-        assert_eq!(of(&results, "C", "msgs/s", 2.0), head("msgs/s") + row);
-    }
-
-    #[test]
-    fn numbers_keep_three_digits() {
-        let cases = [
-            (0.0, "0"),
-            (0.0123, "0.012"),
-            (0.174, "0.17"),
-            (9.41, "9.41"),
-            (9.996, "10.0"),
-            (38.24, "38.2"),
-        ];
-        for (value, text) in cases.into_iter().chain([(99.96, "100"), (1234.5, "1234")]) {
+    fn rounding_keeps_three_digits() {
+        for (value, text) in [(0.0, "0"), (0.0123, "0.012"), (9.996, "10.0"), (99.96, "100")] {
             assert_eq!(short(value), text);
         }
     }
