@@ -9,7 +9,7 @@ use rusteron_cluster::{
     ClusterErrorKind, ClusterState, CorrelationId, CredentialsSupplier, Egress,
 };
 use rusteron_media_driver::MediaDriver;
-use rusteron_test_support::cluster::{JavaCluster, Options, Service};
+use rusteron_test_support::cluster::{JavaCluster, Options};
 use rusteron_test_support::{Random, await_some, await_that, block_on, connect, free_port, launch};
 
 /// Longer than any answer takes on a loaded machine.
@@ -189,19 +189,26 @@ fn log_in(
     ClusterClient::connect(&host.aeron, settings)
 }
 
+/// Waits until the service has printed who has opened a session.
+fn assert_opened_by(cluster: &JavaCluster, session: &ClusterClient, principal: &str) {
+    let line = format!("session {} opened by '{principal}'", session.cluster_session_id());
+    await_that(&line, || cluster.node(0).log().contains(&line));
+}
+
 #[test]
 fn credentials_challenge_and_rights() {
-    let options = Options { service: Service::Number, ..Options::default() }.with_security();
+    let options = Options::default().with_security();
     let Some(mut cluster) = JavaCluster::launch(options) else { return };
     let host = Host::new();
 
     // The service sees the principal.
     let mut ann = log_in(&host, &cluster, Credentials("ann", "")).expect("a session");
-    assert_eq!(request(&mut ann, b"p"), b"ann");
+    assert_opened_by(&cluster, &ann, "ann");
 
     let bob = Credentials("challenge:bob", "secret of bob");
     let mut bob = log_in(&host, &cluster, bob).expect("a session");
-    assert_eq!(request(&mut bob, b"p"), b"bob");
+    assert_opened_by(&cluster, &bob, "bob");
+    assert_echo(&mut bob, b"after the challenge");
 
     for (credentials, answer) in [("challenge:bob", "wrong"), ("reject me", "")] {
         let error = log_in(&host, &cluster, Credentials(credentials, answer)).unwrap_err();
@@ -217,7 +224,7 @@ fn credentials_challenge_and_rights() {
     let (code, text) = request_snapshot(&mut operator);
     assert_eq!(code, AdminResponseCode::Ok, "{text}");
     cluster.node_mut(0).await_that("the snapshot", |node| node.snapshot_count() == Some(1));
-    assert_eq!(request(&mut ann, b"p"), b"ann");
+    assert_echo(&mut ann, b"after the snapshot");
 }
 
 #[test]

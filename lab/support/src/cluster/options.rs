@@ -10,8 +10,6 @@ pub enum Service {
     /// Answers each message with its bytes.
     #[default]
     Echo,
-    /// Obeys commands, and numbers requests. `NumberService.java` lists the commands.
-    Number,
     /// The twin of the ledger in Rust, which this crate has with the feature `service`.
     Ledger,
     /// The auction of Aeron's cluster tutorial.
@@ -24,7 +22,6 @@ impl Service {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Echo => "EchoService",
-            Self::Number => "NumberService",
             Self::Ledger => "LedgerService",
             Self::Auction => "io.aeron.samples.cluster.tutorial.BasicAuctionClusteredService",
             Self::None => "none",

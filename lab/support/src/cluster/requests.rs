@@ -1,4 +1,4 @@
-//! Requests to a `NumberService` or ledger, with the rules for exactly-once answers that `rusteron-cluster` documents, and
+//! Requests to a ledger, with the rules for exactly-once answers that `rusteron-cluster` documents, and
 //! checks of the answers.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -53,7 +53,7 @@ pub struct Requests {
     connect: Option<Connect>,
     pub answers: Answers,
     pub counts: Counts,
-    /// Position and digest of each request, as answers of ledgers have them.
+    /// Position and digest of each request.
     pub digests: Vec<(i64, u64)>,
     pub violations: Vec<Violation>,
     /// The last event that neither a new leader nor an accepted request explains.
@@ -284,7 +284,7 @@ impl Requests {
         let Some(answer) = self.answers.check(message, &mut self.violations) else { return };
         self.counts.answers += 1;
         self.counts.answered += u64::from(answer.is_first);
-        self.digests.extend(answer.digest);
+        self.digests.push(answer.digest);
         // One of several attempts is enough. Late answers to attempts of the first round do not count in the second.
         if self.unanswered.get(&answer.id).is_some_and(|&first| answer.attempt >= first) {
             self.unanswered.remove(&answer.id);
@@ -297,8 +297,8 @@ impl Requests {
 pub struct Answer {
     pub id: i64,
     pub attempt: i64,
-    /// Position and digest, in answers of ledgers.
-    pub digest: Option<(i64, u64)>,
+    /// Position and digest.
+    pub digest: (i64, u64),
     /// No earlier answer had this id.
     pub is_first: bool,
 }
@@ -336,10 +336,12 @@ impl Answers {
 
     /// Checks an answer to `n`. Returns `None` if its length is wrong.
     pub fn check(&mut self, message: &[u8], violations: &mut Vec<Violation>) -> Option<Answer> {
-        // The command without its first byte is two numbers. A ledger adds two.
-        let is_right = matches!(message.len(), 25 | 41) && message[8] == b'n';
-        let fields = is_right.then(|| [0, 9, 17].map(|at| number(message, at)));
-        let Some([Some(number_of_request), Some(id), Some(attempt)]) = fields else {
+        // The command without its first byte is two numbers. The ledger adds two.
+        let is_right = message.len() == 41 && message[8] == b'n';
+        let fields = [0, 9, 17, 25, 33].map(|at| number(message, at).filter(|_| is_right));
+        let [Some(number_of_request), Some(id), Some(attempt), Some(position), Some(digest)] =
+            fields
+        else {
             violations.push(("corrupted", format!("an answer of {} bytes", message.len())));
             return None;
         };
@@ -356,9 +358,7 @@ impl Answers {
             let text = format!("request {id} had the number {known}, and now {number_of_request}");
             violations.push(("lost", text));
         }
-        let digest = number(message, 25).zip(number(message, 33));
-        let digest = digest.map(|(position, digest)| (position, digest as u64));
-        Some(Answer { id, attempt, digest, is_first: known.is_none() })
+        Some(Answer { id, attempt, digest: (position, digest as u64), is_first: known.is_none() })
     }
 }
 
@@ -449,7 +449,7 @@ mod tests {
         let mut violations = Vec::new();
         let first = answers.check(&answer(1, 7, FIRST), &mut violations);
         let expected =
-            Answer { id: 7, attempt: FIRST, digest: Some((4096, u64::MAX)), is_first: true };
+            Answer { id: 7, attempt: FIRST, digest: (4096, u64::MAX), is_first: true };
         assert_eq!(first, Some(expected));
         answers.on_sent();
         let again = answers.check(&answer(1, 7, FIRST + 1), &mut violations);
