@@ -23,8 +23,8 @@ import java.util.concurrent.atomic.AtomicReference;
  *
  * <pre>Node SERVICE|none [stdin]</pre>
  *
- * With {@code -Drusteron.external=driver}, the media driver is another process; with {@code archive}, media driver and
- * archive are. {@code -Drusteron.archive.credentials=TEXT} are those of the consensus module for its archive.
+ * With {@code -Drusteron.external=archive}, media driver and archive are another process.
+ * {@code -Drusteron.archive.credentials=TEXT} are those of the consensus module for its archive.
  *
  * SERVICE is the name of a class with a constructor without arguments. {@code none} starts no service. Aeron's
  * properties configure everything else. Prints {@code started} when all parts run, errors as they happen, and
@@ -75,11 +75,9 @@ public final class Node
         {
             moduleContext.archiveContext(archiveContext(credentials));
         }
-        final String external = System.getProperty("rusteron.external", "nothing");
-        final boolean isWhole = "nothing".equals(external);
+        final boolean isWhole = !"archive".equals(System.getProperty("rusteron.external"));
         try (ClusteredMediaDriver ignoredDriver =
                 isWhole ? ClusteredMediaDriver.launch(driverContext, archiveContext, moduleContext) : null;
-            Archive archive = "driver".equals(external) ? Archive.launch(archiveContext) : null;
             ConsensusModule ignoredModule = isWhole ? null : ConsensusModule.launch(moduleContext);
             ClusteredServiceContainer ignoredContainer = service == null ? null : ClusteredServiceContainer.launch(
                 new ClusteredServiceContainer.Context()
@@ -88,7 +86,7 @@ public final class Node
                     .terminationHook(barrier::signal)))
         {
             toggle.set(moduleContext.controlToggleCounter());
-            print(archive == null ? "started" : "started beside archive " + archive.context().archiveId());
+            print("started");
             barrier.await();
         }
         print("stopped");

@@ -35,5 +35,3 @@ mod strikes;
 
 pub(crate) use campaign::{ClientsOptions, NAME, run};
 pub(crate) use parts::play;
-#[cfg(test)]
-pub(crate) use strikes::FaultKind;

@@ -1,6 +1,6 @@
 //! A fault campaign on a cluster with replicated services in Rust.
 //!
-//! A member is three processes: a media driver (ours), Java's archive and consensus module, and a
+//! A member is three processes: our media driver and archive, Java's consensus module, and a
 //! ledger, which is a replicated service in Rust. The supervisor kills and pauses them at random,
 //! as `strikes` chooses. As a supervisor of nodes has to, it starts a member again after the
 //! member's processes have ended (`node`). Clients in the supervisor's process (`client`) keep the
@@ -39,5 +39,3 @@ mod strikes;
 
 pub(crate) use campaign::{ClusterOptions, NAME, run};
 pub(crate) use parts::play;
-#[cfg(test)]
-pub(crate) use strikes::ClusterFault;

@@ -42,41 +42,10 @@ pub(crate) enum Command {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use clap::{CommandFactory, ValueEnum};
-
-    use super::*;
-    use crate::clients::FaultKind;
-    use crate::cluster::ClusterFault;
-
-    fn parse<const N: usize>(arguments: [&str; N]) -> Command {
-        Options::parse_from([&["survival"], &arguments[..]].concat()).command
-    }
+    use clap::CommandFactory as _;
 
     #[test]
     fn command_lines_are_consistent() {
-        Options::command().debug_assert();
-    }
-
-    #[test]
-    fn all_faults_are_on_by_default() {
-        let Command::Clients(options) = parse(["clients"]) else { panic!("clients") };
-        assert_eq!(options.faults, FaultKind::all());
-        assert!(!options.faults.contains(&FaultKind::None) && options.faults.len() == 13);
-        let Command::Cluster(options) = parse(["cluster", "--duration", "3m"]) else {
-            panic!("cluster")
-        };
-        assert_eq!(options.common.duration, Some(Duration::from_secs(180)));
-        assert_eq!(options.faults, ClusterFault::value_variants());
-        assert!(!options.diverge);
-    }
-
-    #[test]
-    fn faults_are_a_list() {
-        let command = parse(["clients", "--faults", "kill-client,loss", "--seed", "7"]);
-        let Command::Clients(options) = command else { panic!("clients") };
-        assert_eq!(options.faults, [FaultKind::KillClient, FaultKind::Loss]);
-        assert!(Options::try_parse_from(["survival", "clients", "--faults", "rust"]).is_err());
+        super::Options::command().debug_assert();
     }
 }

@@ -164,14 +164,3 @@ fn lost_recordings_are_noticed() {
         assert_eq!(report["violations"][condition].as_u64(), Some(1), "{damage}: {text}");
     }
 }
-
-#[test]
-fn unknown_fault_is_refused() {
-    for name in ["clients", "cluster"] {
-        let output = Command::new(env!("CARGO_BIN_EXE_survival"))
-            .args([name, "--faults", "nonsense"])
-            .output()
-            .expect("the program starts");
-        assert_eq!(output.status.code(), Some(2), "{name}");
-    }
-}

@@ -448,8 +448,7 @@ mod tests {
         answers.on_sent();
         let mut violations = Vec::new();
         let first = answers.check(&answer(1, 7, FIRST), &mut violations);
-        let expected =
-            Answer { id: 7, attempt: FIRST, digest: (4096, u64::MAX), is_first: true };
+        let expected = Answer { id: 7, attempt: FIRST, digest: (4096, u64::MAX), is_first: true };
         assert_eq!(first, Some(expected));
         answers.on_sent();
         let again = answers.check(&answer(1, 7, FIRST + 1), &mut violations);

@@ -47,7 +47,7 @@ const CONDITIONS: [&str; 9] = [
     "refused",
 ];
 /// The rows of the table: the faults that were caused, and what came of them.
-const FIGURES: [&str; 19] = [
+const FIGURES: [&str; 18] = [
     "kills of clients",
     "kills of drivers",
     "takeovers of drivers",
@@ -59,7 +59,6 @@ const FIGURES: [&str; 19] = [
     "pauses past counter reuse",
     "pauses of drivers",
     "full file systems",
-    "full memories",
     "clock steps",
     "exhausted descriptors",
     "processes started",
@@ -99,16 +98,14 @@ pub(crate) struct ClientsOptions {
 /// Runs the campaign.
 pub(crate) fn run(options: &ClientsOptions) -> Result<(), Failure> {
     let mut frame = Frame::new(&options.common, &DEFAULTS, &CONDITIONS, &FIGURES)?;
-    let needs_disk = |kind: &FaultKind| matches!(kind, FaultKind::FullDisk | FaultKind::FullMemory);
     let mut faults = options.faults.clone();
     let mut disk = None;
-    if faults.iter().any(needs_disk) {
+    if faults.contains(&FaultKind::FullDisk) {
         disk = SmallFileSystem::mount(DISK_SIZE);
         if disk.is_none() {
-            let text =
-                "full-disk, full-memory: skipped, a file system cannot be mounted without root";
+            let text = "full-disk: skipped, a file system cannot be mounted without root";
             frame.report.skipped_faults.push(text.to_owned());
-            faults.retain(|kind| !needs_disk(kind));
+            faults.retain(|kind| *kind != FaultKind::FullDisk);
         }
     }
     let publishers = (0..options.publishers).map(|index| Member::new(Part::Publisher, index));
@@ -125,7 +122,6 @@ pub(crate) fn run(options: &ClientsOptions) -> Result<(), Failure> {
         endpoint: format!("{address}:20121"),
         disk_full_until: None,
         taken_over_at: None,
-        has_sparse_logs: false,
         clock: faults.contains(&FaultKind::ClockStep).then(SteppedClock::new),
         successions: Vec::new(),
         checkpoint: 0,
@@ -149,8 +145,6 @@ pub(super) struct Clients {
     pub(super) disk_full_until: Option<Instant>,
     /// When the driver was killed whose successor has not delivered a message yet.
     pub(super) taken_over_at: Option<Instant>,
-    /// The driver makes sparse log buffers.
-    pub(super) has_sparse_logs: bool,
     /// The clock of all processes but this one, if it is stepped.
     pub(super) clock: Option<SteppedClock>,
     /// When publishers are killed so that their successors have counters, logs and images made. The successors
@@ -278,10 +272,6 @@ impl Clients {
     /// Starts a process for the role of a member.
     pub(super) fn launch(&mut self, index: usize) -> Result<(), Failure> {
         let Member { part, index: number, counters, takes_over, .. } = self.members[index];
-        if part == Part::Driver {
-            self.has_sparse_logs =
-                self.faults.contains(&FaultKind::FullMemory) && self.frame.random.percent(50);
-        }
         let mut options = self.options(part);
         options.index = number;
         options.counters = counters;
@@ -312,7 +302,6 @@ impl Clients {
             seed: self.frame.random.next(),
             counters: 0,
             take_over: false,
-            sparse: self.has_sparse_logs,
             loss: self.faults.contains(&FaultKind::Loss),
             sabotage: None,
         }

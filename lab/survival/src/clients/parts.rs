@@ -3,7 +3,6 @@
 mod client;
 mod driver;
 mod forger;
-mod hog;
 mod publisher;
 mod subscriber;
 
@@ -32,8 +31,6 @@ pub(crate) enum Part {
     Subscriber,
     /// Forges the metadata of log buffers of its own.
     Forger,
-    /// Takes all memory of the driver's file system with log buffers of its own.
-    Hog,
 }
 
 /// The task of a process.
@@ -52,8 +49,6 @@ pub(crate) struct PartOptions {
     /// The driver takes over the directory of a dead driver, instead of deleting it in any
     /// case.
     pub(super) take_over: bool,
-    /// The driver makes sparse log buffers, and counts what they have yet to take.
-    pub(super) sparse: bool,
     /// The driver loses datagrams.
     pub(super) loss: bool,
     /// The mistake to make.
@@ -91,7 +86,6 @@ pub(crate) fn play(options: &PartOptions) -> Result<(), Failure> {
         Part::Publisher => publisher::play(options, &orders),
         Part::Subscriber => subscriber::play(options, &orders),
         Part::Forger => forger::play(options, &orders),
-        Part::Hog => hog::play(options, &orders),
     }
     Ok(())
 }

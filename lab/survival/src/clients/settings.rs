@@ -36,9 +36,6 @@ pub(crate) const UDP: Stream = Stream { id: 1003, is_shared: false };
 /// The streams of forgers, whose messages are not checked.
 pub(crate) const FORGED_STREAM_IDS: RangeFrom<i32> = 2001..;
 
-/// The stream of the client that takes all memory.
-pub(crate) const HOG_STREAM_ID: i32 = 1999;
-
 /// All streams. Each publisher has a publication on each, and each subscriber a subscription.
 pub(crate) const STREAMS: [Stream; 3] = [IPC, SHARED, UDP];
 

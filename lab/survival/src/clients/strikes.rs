@@ -43,8 +43,6 @@ pub(crate) enum FaultKind {
     PauseDriver,
     /// A full file system under the driver's directory (needs root)
     FullDisk,
-    /// A client that takes all memory of the file system under the driver's directory (needs root)
-    FullMemory,
     /// A step of all processes' wall clock (needs a C compiler)
     ClockStep,
     /// No more descriptors for a client or the driver
@@ -68,7 +66,7 @@ impl FaultKind {
             Self::PauseClient => 45,
             Self::KillDriver | Self::TakeOverDriver | Self::ReplaceDriver => 4,
             Self::Fork | Self::PauseDriver | Self::ClockStep => 8,
-            Self::ForgeMetadata | Self::FullDisk | Self::FullMemory => 6,
+            Self::ForgeMetadata | Self::FullDisk => 6,
             Self::Descriptors => 12,
             Self::Loss | Self::None => 0,
         }
@@ -207,15 +205,10 @@ impl Clients {
                 self.pause(0, Length::Short, pause)?;
                 "pauses of drivers"
             }
-            // Writing to a sparse file ends a process if others have filled the file system.
-            FaultKind::FullDisk if self.disk_full_until.is_none() && !self.has_sparse_logs => {
+            FaultKind::FullDisk if self.disk_full_until.is_none() => {
                 self.fill_disk()?;
                 self.disk_full_until = Some(now + a_while);
                 "full file systems"
-            }
-            FaultKind::FullMemory if !guests.contains(&Part::Hog) => {
-                self.launch_guest(Part::Hog)?;
-                "full memories"
             }
             FaultKind::ClockStep => {
                 let by = random.between(millis(50), millis(3_600_000));
@@ -248,7 +241,6 @@ impl Clients {
             | FaultKind::ForgeMetadata
             | FaultKind::PauseDriver
             | FaultKind::FullDisk
-            | FaultKind::FullMemory
             | FaultKind::Loss
             | FaultKind::None => return Ok(None),
         };

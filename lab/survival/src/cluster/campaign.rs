@@ -55,11 +55,6 @@ pub(crate) struct ClusterOptions {
           default_values_t = ClusterFault::value_variants().to_vec())]
     pub(crate) faults: Vec<ClusterFault>,
 
-    /// The archives: ours in the processes of media drivers, or Java's in those of consensus
-    /// modules
-    #[arg(long, value_name = "LANGUAGE", default_value = "rust")]
-    archive: Language,
-
     /// Number of clients
     #[arg(long, default_value_t = 2, value_name = "COUNT",
           value_parser = clap::value_parser!(u16).range(1..=16))]
@@ -68,15 +63,6 @@ pub(crate) struct ClusterOptions {
     /// Runs ledgers that iterate a `HashMap`: the campaign must notice
     #[arg(long)]
     pub(crate) diverge: bool,
-}
-
-/// The language of an archive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Language {
-    /// Ours
-    Rust,
-    /// Aeron's
-    Java,
 }
 
 /// Runs the campaign.
@@ -138,7 +124,7 @@ fn new_nodes(options: &ClusterOptions, frame: &Frame) -> Result<(Vec<Node>, Stri
             aeron_dir: dir.join("driver"),
             archive_dir: dir.join("archive"),
             cluster_dir: dir.join("cluster"),
-            archive_port: (options.archive == Language::Rust).then_some(ports.archive),
+            archive_port: ports.archive,
             digests,
             diverge: options.diverge,
             properties: vec![

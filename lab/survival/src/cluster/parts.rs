@@ -15,7 +15,7 @@ use rusteron_test_support::cluster::ledger::{DigestFile, Ledger};
 use rusteron_test_support::java_run;
 use serde::{Deserialize, Serialize};
 
-/// The consensus module beside another process's media driver, with an archive or beside another process's.
+/// The consensus module beside another process's media driver and archive.
 pub(super) const MODULE_PROGRAM: &str = "cluster/Node.java";
 
 const PAUSE: Duration = Duration::from_millis(50);
@@ -27,7 +27,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(120);
 pub(crate) enum Process {
     /// Our media driver, and our archive.
     Driver,
-    /// Java's consensus module, and Java's archive.
+    /// Java's consensus module.
     Module,
     /// A ledger.
     Service,
@@ -41,8 +41,8 @@ pub(crate) struct MemberOptions {
     pub(super) aeron_dir: PathBuf,
     pub(super) archive_dir: PathBuf,
     pub(super) cluster_dir: PathBuf,
-    /// The UDP port of the archive, if it is ours.
-    pub(super) archive_port: Option<u16>,
+    /// The UDP port of the archive.
+    pub(super) archive_port: u16,
     /// The file to which the ledger appends digests.
     pub(super) digests: PathBuf,
     /// The ledger iterates a `HashMap`.
@@ -73,15 +73,10 @@ fn driver(options: &MemberOptions) -> Result<(), Failure> {
         .set_ipc_term_buffer_length(1 << 20)?
         .set_term_buffer_sparse_file(true)?;
     let driver = MediaDriver::launch(context)?;
-    let Some(port) = options.archive_port else {
-        loop {
-            thread::park();
-        }
-    };
     let mut context = ArchiveServerContext::new();
     context
         .set_archive_dir(&options.archive_dir)?
-        .set_control_channel(format!("aeron:udp?endpoint=localhost:{port}"))?
+        .set_control_channel(format!("aeron:udp?endpoint=localhost:{}", options.archive_port))?
         .set_replication_channel("aeron:udp?endpoint=localhost:0")?
         .set_segment_file_length(16 << 20)?
         .set_threading_mode(ArchiveThreadingMode::Shared)?;
@@ -95,10 +90,8 @@ fn driver(options: &MemberOptions) -> Result<(), Failure> {
 /// Becomes the JVM, which the kernel kills with the supervisor, too.
 fn module(options: &MemberOptions) -> Result<(), Failure> {
     await_driver(options)?;
-    let external = if options.archive_port.is_some() { "archive" } else { "driver" };
     let error = Command::new(java_run())
-        .args([MODULE_PROGRAM, "none", "stdin", "-Xmx256m"])
-        .arg(format!("-Drusteron.external={external}"))
+        .args([MODULE_PROGRAM, "none", "stdin", "-Xmx256m", "-Drusteron.external=archive"])
         .args(options.properties.iter().map(|property| format!("-D{property}")))
         .exec();
     Err(Failure::run("cannot start Java", error))

@@ -57,11 +57,9 @@ fn launch(options: &PartOptions) -> Result<MediaDriver> {
         .set_shared_idle_strategy(IdleStrategyKind::Backoff)?
         .set_term_buffer_length(settings::TERM_LENGTH)?
         .set_ipc_term_buffer_length(settings::TERM_LENGTH)?
-        // On a full file system, writing to a sparse file ends the process, unless its space was
-        // counted.
-        .set_term_buffer_sparse_file(options.sparse)?
+        // On a full file system, writing to a sparse file ends the process.
+        .set_term_buffer_sparse_file(false)?
         .set_perform_storage_checks(true)?
-        .set_storage_checks_count_sparse(true)?
         .set_timer_interval(settings::TIMER)?
         .set_client_liveness_timeout(settings::CLIENT_LIVENESS)?
         .set_counters_free_to_reuse_timeout(settings::COUNTER_REUSE)?
