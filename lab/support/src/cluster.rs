@@ -9,6 +9,7 @@ pub mod ledger;
 pub mod load;
 mod member_archive;
 mod options;
+mod ports;
 #[cfg(feature = "cluster")]
 pub mod requests;
 #[cfg(feature = "service")]
@@ -22,9 +23,10 @@ mod stand_in_module;
 
 pub use java_backup::JavaBackup;
 pub use java_cluster::{JavaCluster, has_compiled_aeron};
-pub use java_node::{JavaNode, PROPERTIES as MEMBER_PROPERTIES, Ports, SERVICE_CLOSED_FIRST};
+pub use java_node::{JavaNode, PROPERTIES as MEMBER_PROPERTIES, SERVICE_CLOSED_FIRST};
 pub use member_archive::MemberArchive;
 pub use options::{AeronVersion, Options, Service};
+pub use ports::Ports;
 #[cfg(feature = "service")]
 pub use rust_cluster::RustCluster;
 #[cfg(feature = "service")]

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use rusteron_client::CncFile;
 use rusteron_core::program::Failure;
+use rusteron_test_support::cluster::Ports;
 use rusteron_test_support::programs::Process;
 use tempfile::TempDir;
 
-use crate::measuring::connection::free_endpoints;
 use crate::processes::archive_process::start_archiving_media_driver;
 use crate::processes::cores::Cores;
 use crate::processes::environment::Environment;
@@ -80,37 +80,22 @@ impl ClusterMembers {
         cores: Cores,
         environment: &Environment,
     ) -> Result<Self, Failure> {
-        let endpoints = free_endpoints(4 * count)?;
-        let endpoints: Vec<&[String]> = endpoints.chunks_exact(4).collect();
-        let join = |of: &dyn Fn(usize, &[String]) -> String, separator| {
-            let all: Vec<_> = endpoints.iter().enumerate().map(|(id, it)| of(id, it)).collect();
-            all.join(separator)
-        };
-        let all = join(
-            &|id, it| format!("{id},{},{},{},localhost:0,{}", it[0], it[1], it[2], it[3]),
-            "|",
-        );
-        let ingress_endpoints = join(&|id, it| format!("{id}={}", it[0]), ",");
-        let start = |(id, endpoints): (usize, &&[String])| {
+        let ports: Vec<_> = (0..count).map(|_| Ports::new()).collect();
+        let start = |id| {
             let dir = temporary_dir(None)?;
-            let path = |name: &str| dir.path().join(name).display().to_string();
-            let mut options = vec![
-                format!("dir={}", path("driver")),
-                format!("archive.dir={}", path("archive")),
-                format!("cluster.dir={}", path("cluster")),
-                format!("archive.control.channel=aeron:udp?endpoint={}", endpoints[3]),
-                format!("cluster.members={all}"),
-                format!("cluster.member.id={id}"),
-            ];
+            let mut options = vec![format!("-Daeron.dir={}", dir.path().join("driver").display())];
             options.extend(
-                ["shared", "archive", "cluster"].map(|it| format!("{it}.idle.strategy={idle}")),
+                Ports::properties(&ports, id, dir.path()).map(|property| format!("-D{property}")),
             );
-            options.extend(PROPERTIES.iter().chain(properties).map(|it| (*it).to_owned()));
-            options.iter_mut().for_each(|option| option.insert_str(0, "-Daeron."));
+            options.extend(
+                ["shared", "archive", "cluster"]
+                    .map(|it| format!("-Daeron.{it}.idle.strategy={idle}")),
+            );
+            options.extend(PROPERTIES.iter().chain(properties).map(|it| format!("-Daeron.{it}")));
             Processes::start(member, dir, &options, idle, cores, environment)
         };
-        let members = endpoints.iter().enumerate().map(start).collect::<Result<_, _>>()?;
-        Ok(Self { members, ingress_endpoints })
+        let members = (0..count).map(start).collect::<Result<_, _>>()?;
+        Ok(Self { members, ingress_endpoints: Ports::ingress_endpoints(&ports) })
     }
 
     /// Waits until the only member leads.

@@ -5,8 +5,9 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::java_node::{JavaNode, Ports};
+use super::java_node::JavaNode;
 use super::options::{AeronVersion, Options};
+use super::ports::Ports;
 use crate::requirements::is_there;
 use crate::{await_some, has_java, java_run, memory_dir};
 
@@ -48,12 +49,11 @@ impl JavaCluster {
 
     fn new_nodes(&self, attempt: u32) -> Vec<JavaNode> {
         let ports: Vec<_> = (0..self.options.members).map(|_| Ports::new()).collect();
-        let members = Ports::members(&ports);
-        let new_node = |(id, &ports): (usize, &Ports)| {
+        let new_node = |id| {
             let root = self.root.path().join(format!("{attempt}-{id}"));
-            JavaNode::new(id, root, &self.options, ports, &members)
+            JavaNode::new(id, root, &self.options, &ports)
         };
-        ports.iter().enumerate().map(new_node).collect()
+        (0..ports.len()).map(new_node).collect()
     }
 
     /// Waits until all members have elected; `false` if one ended instead.

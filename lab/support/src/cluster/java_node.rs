@@ -12,7 +12,8 @@ use rusteron_client::{Aeron, CncFile, CounterSnapshot};
 
 use super::member_archive::MemberArchive;
 use super::options::{AeronVersion, Options, Service};
-use crate::{ChildProcess, await_some, await_that, context, free_port, java_run, prepare_java};
+use super::ports::Ports;
+use crate::{ChildProcess, await_some, await_that, context, java_run, prepare_java};
 
 /// The pause between two looks at a process or its counters.
 pub(super) const PAUSE: Duration = Duration::from_millis(5);
@@ -47,34 +48,6 @@ enum Role {
     Leader,
 }
 
-/// The UDP ports of a member.
-#[derive(Debug, Clone, Copy)]
-pub struct Ports {
-    pub archive: u16,
-    pub ingress: u16,
-    pub consensus: u16,
-    pub log: u16,
-}
-
-impl Ports {
-    #[allow(clippy::new_without_default, reason = "each has other ports")]
-    pub fn new() -> Self {
-        let [archive, ingress, consensus, log] = [(); 4].map(|()| free_port());
-        Self { archive, ingress, consensus, log }
-    }
-
-    /// All members, as Aeron's property lists them.
-    pub fn members(ports: &[Self]) -> String {
-        let member = |(id, ports): (usize, &Self)| {
-            let Self { archive, ingress, consensus, log } = ports;
-            format!(
-                "{id},localhost:{ingress},localhost:{consensus},localhost:{log},localhost:0,localhost:{archive}"
-            )
-        };
-        ports.iter().enumerate().map(member).collect::<Vec<_>>().join("|")
-    }
-}
-
 /// A member of a cluster. Dropping it kills its processes.
 #[derive(Debug)]
 pub struct JavaNode {
@@ -97,13 +70,7 @@ pub struct JavaNode {
 
 impl JavaNode {
     /// Describes a member, without starting its processes.
-    pub(super) fn new(
-        member_id: usize,
-        root: PathBuf,
-        options: &Options,
-        ports: Ports,
-        members: &str,
-    ) -> Self {
+    pub(super) fn new(member_id: usize, root: PathBuf, options: &Options, all: &[Ports]) -> Self {
         let timeout = options.leader_heartbeat_timeout.as_millis();
         let arguments = [
             options.service(member_id).name(),
@@ -117,14 +84,6 @@ impl JavaNode {
         let arguments = arguments.map(str::to_owned).to_vec();
         let property = |text: String| format!("-D{text}");
         let mut properties = vec![
-            property(format!("aeron.archive.dir={}", root.join("archive").display())),
-            property(format!("aeron.cluster.dir={}", root.join("cluster").display())),
-            property(format!(
-                "aeron.archive.control.channel=aeron:udp?endpoint=localhost:{}",
-                ports.archive
-            )),
-            property(format!("aeron.cluster.member.id={member_id}")),
-            property(format!("aeron.cluster.members={members}")),
             property(format!("aeron.cluster.leader.heartbeat.timeout={timeout}ms")),
             property(format!("aeron.cluster.startup.canvass.timeout={}ms", 3 * timeout)),
             property(format!(
@@ -132,6 +91,7 @@ impl JavaNode {
                 options.session_timeout.as_millis()
             )),
         ];
+        properties.extend(Ports::properties(all, member_id, &root).map(property));
         properties.extend(PROPERTIES.map(|text| property(text.to_owned())));
         // The last value of a property counts.
         properties.extend(options.properties.iter().cloned().map(property));
@@ -143,7 +103,7 @@ impl JavaNode {
             arguments,
             properties,
             archive,
-            ports,
+            ports: all[member_id],
             service,
             version,
             child: None,

@@ -110,10 +110,8 @@ fn new_nodes(options: &ClusterOptions, frame: &Frame) -> Result<(Vec<Node>, Stri
     let results = frame.results.canonicalize();
     let results = results.map_err(|error| Failure::run(frame.results.display(), error))?;
     let ports: Vec<_> = (0..MEMBERS).map(|_| Ports::new()).collect();
-    let members = Ports::members(&ports);
     let mut nodes = Vec::new();
-    let mut endpoints = Vec::new();
-    for (id, ports) in ports.iter().enumerate() {
+    for id in 0..MEMBERS {
         let dir = frame.root.path().join(format!("node{id}"));
         fs::create_dir(&dir).map_err(|error| Failure::run(dir.display(), error))?;
         let digests = results.join(format!("digests-{id}"));
@@ -124,25 +122,17 @@ fn new_nodes(options: &ClusterOptions, frame: &Frame) -> Result<(Vec<Node>, Stri
             aeron_dir: dir.join("driver"),
             archive_dir: dir.join("archive"),
             cluster_dir: dir.join("cluster"),
-            archive_port: ports.archive,
+            archive_port: ports[id].archive,
             digests,
             diverge: options.diverge,
-            properties: vec![
-                format!("aeron.dir={}", dir.join("driver").display()),
-                format!("aeron.archive.dir={}", dir.join("archive").display()),
-                format!("aeron.cluster.dir={}", dir.join("cluster").display()),
-                format!(
-                    "aeron.archive.control.channel=aeron:udp?endpoint=localhost:{}",
-                    ports.archive
-                ),
-                format!("aeron.cluster.member.id={id}"),
-                format!("aeron.cluster.members={members}"),
-            ],
+            properties: [format!("aeron.dir={}", dir.join("driver").display())]
+                .into_iter()
+                .chain(Ports::properties(&ports, id, &dir))
+                .collect(),
         };
         nodes.push(Node::new(id, member, results.clone()));
-        endpoints.push(format!("{id}=localhost:{}", ports.ingress));
     }
-    Ok((nodes, endpoints.join(",")))
+    Ok((nodes, Ports::ingress_endpoints(&ports)))
 }
 
 struct ClusterCampaign {
