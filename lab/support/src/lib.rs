@@ -51,7 +51,7 @@ pub use own_process::{ignored_test, pass};
 pub use ports::{free_port, free_port_block, udp_channel};
 #[cfg(unix)]
 pub use program::send_signal;
-pub use program::{Finished, Running, command, number, report, run, succeed};
+pub use program::{Finished, Running, command, number, report, run, succeed, without_settings};
 pub use random::{Random, mix};
 pub use requirements::{
     SmallFileSystem, aeron_source, has_java, java_run, memory_dir, prepare_java, skip,

@@ -21,11 +21,13 @@ pub fn command<S: AsRef<OsStr>>(path: &str, arguments: impl IntoIterator<Item = 
 }
 
 /// The program at a path, with nothing in the environment that changes a client or a driver.
-pub(crate) fn without_settings(path: impl AsRef<OsStr>) -> Command {
+pub fn without_settings(path: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(path);
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
-        if text.starts_with("AERON_") || text == "RUSTERON_DIR_ACCESS" {
+        // `lab/java/run` reads settings of its own.
+        let is_own = text.starts_with("RUSTERON_") && !text.starts_with("RUSTERON_JAVA_");
+        if is_own || text.starts_with("AERON_") {
             command.env_remove(name);
         }
     }

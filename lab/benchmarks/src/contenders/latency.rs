@@ -4,11 +4,12 @@ use hdrhistogram::Histogram;
 use rusteron_client::{ExclusivePublication, Subscription};
 use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::program::Failure;
+use rusteron_test_support::udp_channel;
 
 use crate::command_line::choice::{Contender, Transport};
 use crate::contenders::c_functions::{CPublication, CSubscription};
 use crate::contenders::ping_pong::{self, End};
-use crate::measuring::connection::{Connection, free_endpoints};
+use crate::measuring::connection::Connection;
 use crate::measuring::measurement::Plan;
 use crate::processes::environment::Environment;
 
@@ -16,16 +17,11 @@ use crate::processes::environment::Environment;
 pub type RustEnd = End<ExclusivePublication, Subscription>;
 
 /// The channels there and back.
-///
-/// # Errors
-/// [`Failure::Run`] if no port is free.
-pub fn channels(transport: Transport) -> Result<Vec<String>, Failure> {
-    Ok(match transport {
-        Transport::Ipc => vec!["aeron:ipc".to_owned(); 2],
-        Transport::Udp => {
-            free_endpoints(2)?.iter().map(|it| format!("aeron:udp?endpoint={it}")).collect()
-        }
-    })
+pub fn channels(transport: Transport) -> [String; 2] {
+    match transport {
+        Transport::Ipc => ["aeron:ipc"; 2].map(str::to_owned),
+        Transport::Udp => [(); 2].map(|()| udp_channel()),
+    }
 }
 
 /// Both ends of a round trip in Rust, on a stream and the next stream.
@@ -43,7 +39,7 @@ pub fn ends(
         let subscription = connection.subscribe(&publication, connection, channel, interrupt)?;
         Ok::<_, Failure>((publication, subscription))
     };
-    let channels = channels(transport)?;
+    let channels = channels(transport);
     let (pings, far) = connect(&channels[0], stream_id)?;
     let (pongs, near) = connect(&channels[1], stream_id + 1)?;
     Ok((

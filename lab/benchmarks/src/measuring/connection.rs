@@ -1,6 +1,5 @@
 //! The media driver, the client, and the stream that is measured.
 
-use std::net::UdpSocket;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
@@ -129,29 +128,4 @@ fn connect(dir: &Path) -> Result<(Aeron, Receiver<Error>), Failure> {
         Failure::run(format_args!("cannot connect to a media driver in {dir}"), error)
     })?;
     Ok((aeron, background))
-}
-
-/// A UDP endpoint of this machine that is free now.
-///
-/// # Errors
-/// [`Failure::Run`] if there is none.
-pub fn free_endpoint() -> Result<String, Failure> {
-    bind().map(|(_, endpoint)| endpoint)
-}
-
-/// Different UDP endpoints of this machine that are free now.
-///
-/// # Errors
-/// [`Failure::Run`] if there are too few.
-pub fn free_endpoints(count: usize) -> Result<Vec<String>, Failure> {
-    // All are bound at the same time, so that no two are the same.
-    let bound = (0..count).map(|_| bind()).collect::<Result<Vec<_>, _>>()?;
-    Ok(bound.into_iter().map(|(_, endpoint)| endpoint).collect())
-}
-
-/// Binds a socket to a free port. Returns it with its address.
-fn bind() -> Result<(UdpSocket, String), Failure> {
-    UdpSocket::bind("127.0.0.1:0")
-        .and_then(|socket| socket.local_addr().map(|address| (socket, address.to_string())))
-        .map_err(|error| Failure::run("no free port on 127.0.0.1", error))
 }

@@ -1,18 +1,18 @@
 //! An archive with its media driver, as a process of its own: Aeron's in Java, or ours.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rusteron_archive::{Archive, ArchiveContext};
 use rusteron_client::{Aeron, CncFile, Context};
 use rusteron_core::program::Failure;
 use rusteron_test_support::programs::Process;
+use rusteron_test_support::without_settings;
 use tempfile::TempDir;
 
 use crate::measuring::archive_streams::DEADLINE;
 use crate::processes::environment::Environment;
-use crate::processes::program::{find_program, remove_driver_variables, temporary_dir};
+use crate::processes::program::{find_program, temporary_dir};
 
 /// The settings of both archives.
 const PROPERTIES: [&str; 8] = [
@@ -41,8 +41,7 @@ pub fn archiving_media_driver() -> Result<PathBuf, Failure> {
 /// # Errors
 /// [`Failure::Run`] if it cannot be started.
 pub fn start_archiving_media_driver(path: &Path, options: &[String]) -> Result<Process, Failure> {
-    let mut command = Command::new(path);
-    remove_driver_variables(&mut command);
+    let mut command = without_settings(path);
     command.args(options);
     Process::start("archiving_media_driver", command, DEADLINE)
 }

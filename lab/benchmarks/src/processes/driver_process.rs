@@ -1,7 +1,6 @@
 //! Media drivers that run as processes of their own.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rusteron_client::{CncFile, request_driver_termination};
@@ -10,12 +9,13 @@ use rusteron_core::program::Failure;
 use rusteron_media_driver::Preset;
 use rusteron_test_support::networks::Network;
 use rusteron_test_support::programs::Process;
+use rusteron_test_support::without_settings;
 use tempfile::TempDir;
 
 use crate::command_line::choice::Contender;
 use crate::processes::environment::Environment;
 use crate::processes::java;
-use crate::processes::program::{find_program, in_network, remove_driver_variables, temporary_dir};
+use crate::processes::program::{find_program, in_network, temporary_dir};
 
 /// How long a driver may take to start, and to end.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -126,8 +126,7 @@ impl<'a> Launcher<'a> {
             _ => Some(&self.media_driver),
         };
         let path = path.ok_or_else(|| Failure::Run("there is no aeronmd".to_owned()))?;
-        let mut command = Command::new(path);
-        remove_driver_variables(&mut command);
+        let mut command = without_settings(path);
         command.args(options);
         Process::start(format!("the {host} driver"), in_network(command, namespace), DEADLINE)
     }

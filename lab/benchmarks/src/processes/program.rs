@@ -64,18 +64,6 @@ pub fn in_network(command: Command, network: Option<&Network>) -> Command {
     }
 }
 
-/// Takes the settings in the environment away from a program in C. Java does not read them, but
-/// `lab/java/run` reads its own.
-pub fn remove_driver_variables(command: &mut Command) {
-    for (name, _) in env::vars_os() {
-        let text = name.to_string_lossy();
-        let is_java = text.starts_with("RUSTERON_JAVA_");
-        if !is_java && (text.starts_with("AERON_") || text.starts_with("RUSTERON_")) {
-            command.env_remove(name);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

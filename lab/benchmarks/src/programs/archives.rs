@@ -8,12 +8,12 @@ use clap::{Args, ValueEnum};
 use rusteron_archive::Archive;
 use rusteron_client::ChannelUri;
 use rusteron_core::program::Failure;
+use rusteron_test_support::udp_channel;
 
 use super::comparison::{Comparison, cases, micros, pairs};
 use crate::command_line::choice::{Contender, among};
 use crate::command_line::run_options::{self, RunOptions};
 use crate::measuring::archive_streams::{ArchiveClient, Load, messages_in, settle};
-use crate::measuring::connection::free_endpoint;
 use crate::processes::archive_process::{ArchiveProcess, archiving_media_driver};
 use crate::processes::cores::Cores;
 use crate::processes::environment::Environment;
@@ -176,7 +176,7 @@ impl Bench<'_> {
         ];
         let mut control = String::new();
         if part == Part::Replicated {
-            control = format!("aeron:udp?endpoint={}", free_endpoint()?);
+            control = udp_channel();
             options.push("-Daeron.archive.control.channel.enabled=true".to_owned());
             options.push(format!("-Daeron.archive.control.channel={control}"));
         }

@@ -108,7 +108,7 @@ fn watch(
     drop((near, far));
 
     let full = plan(Contender::Rust, connection.timeout());
-    let channel = &latency::channels(Transport::Udp)?[0];
+    let channel = &latency::channels(Transport::Udp)[0];
     let mut publication = connection.aeron().add_exclusive_publication(channel, STREAM_ID + 2)?;
     let mut subscription =
         connection.subscribe(&publication, &connection, channel, interrupt).map_err(explain)?;

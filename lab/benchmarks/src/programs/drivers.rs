@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 use rusteron_client::CncFile;
 use rusteron_core::program::Failure;
 use rusteron_test_support::programs::Process;
+use rusteron_test_support::without_settings;
 
 use super::comparison::{Comparison, cases, pairs};
 use crate::command_line::choice::{Contender, Transport, among, option_name};
@@ -20,7 +21,6 @@ use crate::processes::aeron_c::AeronC;
 use crate::processes::driver_process::{DriverProcess, Launcher, threads};
 use crate::processes::environment::Environment;
 use crate::processes::process_usage::Usage;
-use crate::processes::program::remove_driver_variables;
 use crate::reports::results::Figure;
 
 /// Round trips over IPC for each one over UDP, which takes as many times as long. The kernel counts
@@ -217,7 +217,7 @@ impl Samples<'_> {
         transport: Transport,
         warmup: Duration,
     ) -> Result<Vec<Figure>, Failure> {
-        let channels = latency::channels(transport)?;
+        let channels = latency::channels(transport);
         let [answering, asking] = application.programs();
         let mut answering = self.start(application, answering, &channels)?;
         let mut asking = self.start(application, asking, &channels)?;
@@ -241,12 +241,11 @@ impl Samples<'_> {
             true => self.java_command(name, channels)?,
             false => self.c_command(name, channels)?,
         };
-        let mut nice = Command::new("nice");
+        let mut nice = without_settings("nice");
         // The programs in C would keep lines back until they have many.
         nice.args(["-n", &self.niceness.to_string(), "stdbuf", "-oL"])
             .arg(command.get_program())
             .args(command.get_args());
-        remove_driver_variables(&mut nice);
         Process::start(name, nice, DEADLINE)
     }
 

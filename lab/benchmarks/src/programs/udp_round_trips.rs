@@ -18,6 +18,7 @@ use rusteron_client::{
 use rusteron_core::agent::ShutdownSignal;
 use rusteron_core::program::Failure;
 use rusteron_media_driver::{DriverContext, DriverInvoker, ThreadingMode};
+use rusteron_test_support::free_port;
 use rusteron_test_support::networks::Network;
 use rusteron_test_support::programs::Process;
 
@@ -25,7 +26,6 @@ use super::comparison::{Comparison, cases, percentiles};
 use crate::command_line::choice::{Contender, Route, among, option_name};
 use crate::command_line::run_options::RunOptions;
 use crate::contenders::ping_pong::{self, End};
-use crate::measuring::connection::free_endpoints;
 use crate::measuring::measurement::{FRAGMENT_LIMIT, Plan};
 use crate::measuring::message_path::{Publish, Receive};
 use crate::processes::aeron_c::AeronC;
@@ -300,11 +300,10 @@ impl Bench<'_> {
     /// Runs once, and returns the latencies.
     fn measure(&self, contender: Contender, network: Route) -> Result<Histogram<u64>, Failure> {
         let endpoints = match network {
-            Route::Loopback => free_endpoints(2)?,
-            Route::Namespaces => {
-                Network::PAIR.map(|address| SocketAddr::from((address, PORT)).to_string()).into()
-            }
+            Route::Loopback => [(); 2].map(|()| SocketAddr::from(([127, 0, 0, 1], free_port()))),
+            Route::Namespaces => Network::PAIR.map(|address| SocketAddr::from((address, PORT))),
         };
+        let endpoints = endpoints.map(|endpoint| endpoint.to_string());
         let namespaces = match (network, self.namespaces) {
             (Route::Namespaces, Some(namespaces)) => namespaces.each_ref().map(Some),
             _ => [None; 2],

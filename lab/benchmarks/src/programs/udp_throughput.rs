@@ -10,11 +10,12 @@ use rusteron_client::{CncFile, IdleStrategyKind, SystemCounter};
 use rusteron_core::program::Failure;
 use rusteron_media_driver::Preset;
 use rusteron_test_support::networks::Network;
+use rusteron_test_support::udp_channel;
 
 use super::comparison::{Comparison, cases, pairs};
 use crate::command_line::choice::{Contender, Route, among, option_name};
 use crate::command_line::run_options::{self, RunOptions};
-use crate::measuring::connection::{Connection, free_endpoint};
+use crate::measuring::connection::Connection;
 use crate::measuring::measurement;
 use crate::measuring::numbered::{
     Lengths, NUMBER_LENGTH, NumberedPublication, NumberedSubscription, Payload,
@@ -213,7 +214,7 @@ impl Bench<'_> {
         let (Some(sender), Some(receiver)) = (connections.first(), connections.last()) else {
             return Err(Failure::Run("there is no driver".to_owned()));
         };
-        let channel = channel(conditions.network)?;
+        let channel = channel(conditions.network);
         let mut publication = sender.aeron().add_exclusive_publication(&channel, STREAM_ID)?;
         let mut subscription = sender.subscribe(&publication, receiver, &channel, interrupt)?;
         let lengths = conditions.length.lengths();
@@ -249,12 +250,13 @@ impl Bench<'_> {
     }
 }
 
-fn channel(network: Route) -> Result<String, Failure> {
-    let endpoint = match network {
-        Route::Loopback => free_endpoint()?,
-        Route::Namespaces => SocketAddr::from((Network::PAIR[1], PORT)).to_string(),
-    };
-    Ok(format!("aeron:udp?endpoint={endpoint}"))
+fn channel(network: Route) -> String {
+    match network {
+        Route::Loopback => udp_channel(),
+        Route::Namespaces => {
+            format!("aeron:udp?endpoint={}", SocketAddr::from((Network::PAIR[1], PORT)))
+        }
+    }
 }
 
 #[cfg(test)]
