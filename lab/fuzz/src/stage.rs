@@ -12,9 +12,6 @@ use rusteron_media_driver::{DriverContext, DriverInvoker, NameResolver, Threadin
 /// No machine is so slow. Nothing here waits for time to pass.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The address of the driver's name resolver.
-pub const RESOLVER: &str = "127.0.0.1:0";
-
 /// A driver and a client without threads of their own.
 #[derive(Debug)]
 pub struct Stage {
