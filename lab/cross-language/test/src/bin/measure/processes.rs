@@ -1,7 +1,7 @@
 //! The programs that are measured: their ends, and what they use.
 
 use std::error::Error;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,6 +15,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Pid, pipe2};
+use rusteron_benchmarks::processes::process_usage::Usage;
 use rusteron_client::IdleStrategyKind;
 use rusteron_test_support::{ChildProcess, free_port, launch_with};
 
@@ -168,7 +169,7 @@ pub(crate) fn run_caller(
             .map(|((name, id), before)| {
                 let times = processor_time(*id).zip(before);
                 let busy = times.map(|(time, before)| time.saturating_sub(before));
-                (*name, busy.zip(resident_mib(*id)))
+                (*name, busy.zip(Usage::of(*id).ok().map(|usage| usage.resident)))
             })
             .collect();
     }
@@ -207,13 +208,8 @@ fn narrow_pipe() -> Result<(File, OwnedFd), Box<dyn Error>> {
     Ok((read.into(), write))
 }
 
+/// Calls take microseconds, and `/proc` counts in hundredths of a second.
 fn processor_time(id: u32) -> Option<Duration> {
     let clock = ClockId::pid_cpu_clock_id(Pid::from_raw(id.try_into().ok()?)).ok()?;
     Some(clock_gettime(clock).ok()?.into())
-}
-
-fn resident_mib(id: u32) -> Option<f64> {
-    let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    Some(line.split_whitespace().next()?.parse::<f64>().ok()? / 1024.0)
 }
