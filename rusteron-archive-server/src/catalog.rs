@@ -31,7 +31,7 @@ use crate::catalog::descriptor::{
 };
 use crate::catalog::file::CatalogFile;
 use crate::catalog::header::NEXT_ID_OFFSET;
-use crate::ids::{CorrelationId, RecordingId, SessionId};
+use crate::ids::{ControlSessionId, CorrelationId, RecordingId};
 use crate::segment::checksum::Checksum;
 use crate::segment::geometry::{DELETED_SUFFIX, parse_name};
 use crate::segment::scan::{self, Evidence};
@@ -318,7 +318,7 @@ impl Catalog {
     pub(crate) fn set_extended(
         &mut self,
         id: RecordingId,
-        control_session_id: SessionId,
+        control_session_id: ControlSessionId,
         correlation_id: CorrelationId,
         session_id: i32,
     ) -> Result<(), CatalogError> {

@@ -42,7 +42,7 @@ use rusteron_core::panic::catch;
 
 use crate::catalog::Catalog;
 use crate::channel::Channel;
-use crate::conductor::effect::{Clock, Effect, ImageId, Outside, SessionId};
+use crate::conductor::effect::{Clock, ControlSessionId, Effect, ImageId, Outside};
 use crate::conductor::event::Event;
 use crate::conductor::parts::Parts;
 use crate::conductor::sessions::{Requester, Sessions};
@@ -106,7 +106,7 @@ impl Conductor {
                 return self.connect(image, source_identity, request, now, out);
             }
             Ok(Request::ChallengeResponse(response)) => {
-                let session = SessionId::new(response.control_session_id);
+                let session = ControlSessionId::new(response.control_session_id);
                 if let Some(control) = self.shared.sessions.get_on_image(session, image) {
                     let authenticator = &mut *self.authenticator;
                     control.on_challenge_response(response, authenticator, now);

@@ -7,7 +7,7 @@ pub(crate) mod session;
 pub(crate) mod strangers;
 mod waiting;
 
-use crate::ids::SessionId;
+use crate::ids::ControlSessionId;
 
 /// The time of a turn.
 #[derive(Debug, Clone, Copy)]
@@ -38,8 +38,8 @@ pub(crate) enum Sending {
 /// The response publications of the control sessions. No call blocks.
 pub(crate) trait Responder {
     /// Attempts to send a message to the client of a session.
-    fn try_send(&mut self, session: SessionId, message: &[u8]) -> Sending;
+    fn try_send(&mut self, session: ControlSessionId, message: &[u8]) -> Sending;
 
     /// Tells whether a subscriber reads the response publication of a session.
-    fn is_connected(&self, session: SessionId) -> bool;
+    fn is_connected(&self, session: ControlSessionId) -> bool;
 }

@@ -1,6 +1,6 @@
 //! The types, keys and labels of an archive's counters, as Java's archive writes them.
 
-use crate::ids::{RecordingId, SessionId};
+use crate::ids::{ControlSessionId, RecordingId};
 
 use std::time::Duration;
 
@@ -147,7 +147,7 @@ impl ArchiveCounters {
     /// A control session: the value is its id, the reference id that of the response publication.
     ///
     /// `client` is what the client tells of itself, and where it is. It is cut to fit, where Java's archive fails.
-    pub(crate) fn control_session(self, session: SessionId, client: &str) -> CounterLayout {
+    pub(crate) fn control_session(self, session: ControlSessionId, client: &str) -> CounterLayout {
         let key = [self.archive_id.to_le_bytes(), session.get().to_le_bytes()].concat();
         let label = self.label("control-session: ", client);
         CounterLayout { type_id: CONTROL_SESSION, key, label }

@@ -3,7 +3,9 @@
 
 use std::fmt;
 
-pub(crate) use rusteron_core::RecordingId;
+pub(crate) use rusteron_core::ids::{
+    ControlSessionId, CorrelationId, RecordingId, ReplaySessionId, ReplicationId,
+};
 
 /// Stands for no id in messages and answers.
 pub(crate) const NULL_ID: i64 = -1;
@@ -11,14 +13,8 @@ pub(crate) const NULL_ID: i64 = -1;
 rusteron_core::ids! {
     /// A recording's id in the catalog of the archive that a replication copies from.
     pub(crate) SourceRecordingId(i64);
-    /// A control session's id, as clients see it.
-    pub(crate) SessionId(i64);
-    /// A replication's id, as clients see it. It comes from the same sequence as those of sessions.
-    pub(crate) ReplicationId(i64);
     /// The running number of a replay.
     pub(crate) ReplayId(i64);
-    /// A replay's id, as clients see it: its number, and the session id of its publication.
-    pub(crate) ReplaySessionId(i64);
     /// The registration id of an Aeron resource: what clients see as subscription id.
     pub(crate) RegistrationId(i64);
     /// The id of a replication's session with its source.
@@ -29,8 +25,6 @@ rusteron_core::ids! {
     pub(crate) Ticket(i64);
     /// The id that the driver has for an image: of a client's requests, or of a stream to record.
     pub(crate) ImageId(i64);
-    /// A client's id of a request, which the answer repeats.
-    pub(crate) CorrelationId(i64);
 }
 
 /// Stands for a session in requests for a replay. Whoever knows it may request the replay, so its
@@ -55,12 +49,9 @@ impl fmt::Debug for ReplayToken {
     }
 }
 
-impl ReplaySessionId {
-    pub(crate) fn of(replay: ReplayId, publication_session: i32) -> Self {
-        Self((replay.get() << 32) | i64::from(publication_session as u32))
-    }
-
-    pub(crate) fn publication_session(self) -> i32 {
-        self.0 as i32
+impl ReplayId {
+    /// Returns the id by which clients know this replay, whose publication has this session id.
+    pub(crate) fn session_id(self, publication_session: i32) -> ReplaySessionId {
+        ReplaySessionId::new((self.get() << 32) | i64::from(publication_session as u32))
     }
 }

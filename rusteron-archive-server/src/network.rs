@@ -47,8 +47,8 @@ use rusteron_client::{
 };
 
 use crate::conductor::effect::{
-    CounterView, Effect, Failure, ImageDetails, ImageId, Outside, RegistrationId, RequestStream,
-    Responder, Sending, SessionId, SourceLink, StartRecording, StartReplay,
+    ControlSessionId, CounterView, Effect, Failure, ImageDetails, ImageId, Outside, RegistrationId,
+    RequestStream, Responder, Sending, SourceLink, StartRecording, StartReplay,
 };
 use crate::conductor::event::Event;
 use crate::counters::{ArchiveCounters, RecordedStream};
@@ -308,7 +308,7 @@ impl Network {
 
     fn add_response_publication(
         &mut self,
-        session: SessionId,
+        session: ControlSessionId,
         channel: String,
         stream_id: i32,
         request_image: ImageId,
@@ -329,7 +329,7 @@ impl Network {
         self.responses.add(session, names, stream_id, Adding::counter(counter));
     }
 
-    fn close_session(&mut self, session: SessionId, image: ImageId, reason: Option<String>) {
+    fn close_session(&mut self, session: ControlSessionId, image: ImageId, reason: Option<String>) {
         self.responses.close(session);
         self.counters.control_sessions.get_and_add_release(-1);
         if let Some(reason) = reason {
@@ -410,11 +410,11 @@ impl SourceLink for Network {
 }
 
 impl Responder for Network {
-    fn try_send(&mut self, session: SessionId, message: &[u8]) -> Sending {
+    fn try_send(&mut self, session: ControlSessionId, message: &[u8]) -> Sending {
         self.responses.try_send(session, message)
     }
 
-    fn is_connected(&self, session: SessionId) -> bool {
+    fn is_connected(&self, session: ControlSessionId) -> bool {
         self.responses.is_connected(session)
     }
 }

@@ -64,8 +64,25 @@ macro_rules! ids {
 }
 
 ids! {
+    /// The id of a client's control session with an archive.
+    pub ControlSessionId(i64);
+    /// The id of a request, which the answer and errors about the request repeat, or of a timer of a
+    /// cluster, whose event repeats it. Whoever sends the request or schedules the timer chooses it.
+    pub CorrelationId(i64);
     /// The id of a recording in an archive's catalog. An archive counts its recordings from 0.
     pub RecordingId(i64);
+    /// The id that an archive gives a replay. It stops the replay, and distinguishes the replay's
+    /// image from others.
+    ///
+    /// ```
+    /// # use rusteron_core::ids::ReplaySessionId;
+    /// let id = ReplaySessionId::from(3 << 32 | 7);
+    /// assert_eq!(id.image_session_id(), 7);
+    /// assert_eq!(i64::from(id).to_string(), id.to_string());
+    /// ```
+    pub ReplaySessionId(i64);
+    /// The id of a replication. A client stops the replication with it.
+    pub ReplicationId(i64);
 }
 
 impl RecordingId {
@@ -73,5 +90,16 @@ impl RecordingId {
     #[doc(hidden)]
     pub const fn saturating_next(self) -> Self {
         Self(self.0.saturating_add(1))
+    }
+}
+
+impl ReplaySessionId {
+    /// Returns the session id of the replay's image, for `Subscription::image_by_session_id`: the
+    /// low 32 bits. The upper bits count the archive's replays.
+    ///
+    /// Corresponds to the conversion to `int32_t` that users of `aeron_archive_start_replay` write.
+    #[doc(alias = "aeron_archive_start_replay")]
+    pub const fn image_session_id(self) -> i32 {
+        self.get() as i32
     }
 }

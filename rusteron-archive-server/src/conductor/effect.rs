@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 pub(crate) use crate::control::responses::Failure;
 pub(crate) use crate::control::{Clock, Responder, Sending};
 pub(crate) use crate::ids::{
-    ImageId, RecordingId, RegistrationId, ReplayId, ReplicationId, SessionId, Ticket,
+    ControlSessionId, ImageId, RecordingId, RegistrationId, ReplayId, ReplicationId, Ticket,
 };
 use crate::mark_file::PositionSlot;
 use crate::replication::ControlChannels;
@@ -58,7 +58,7 @@ pub(crate) enum Effect {
     /// outside tries again while the driver is temporarily unable. Outcome: `ResponsePublication`,
     /// once both are there.
     AddResponsePublication {
-        session: SessionId,
+        session: ControlSessionId,
         channel: String,
         stream_id: i32,
         /// For the counter's label, with the image's source identity and session id.
@@ -68,7 +68,7 @@ pub(crate) enum Effect {
     },
     /// Ends a session: revokes its publication, closes its counter, cancels what is still being
     /// added. With a reason, its request image is rejected, too.
-    CloseSession { session: SessionId, request_image: ImageId, reject: Option<String> },
+    CloseSession { session: ControlSessionId, request_image: ImageId, reject: Option<String> },
     /// Adds a subscription whose images are recorded, with a destination if it has such. Outcome:
     /// `RecordingSubscription`, then `RecordingImage` for each image.
     AddRecordingSubscription {

@@ -1,7 +1,7 @@
 //! Events that the outside reports to the conductor.
 
 use crate::conductor::effect::{
-    Failure, ImageDetails, ImageId, RecordingId, RegistrationId, SessionId,
+    ControlSessionId, Failure, ImageDetails, ImageId, RecordingId, RegistrationId,
 };
 use crate::ids::{ReplayId, ReplicationId, Ticket};
 
@@ -12,7 +12,7 @@ pub(crate) enum Event {
     /// The requests of a client can come no more.
     RequestImageUnavailable(ImageId),
     /// A session can be answered, or not.
-    ResponsePublication(SessionId, Result<(), String>),
+    ResponsePublication(ControlSessionId, Result<(), String>),
     /// The driver has registered a subscription, or refused it.
     RecordingSubscription(Ticket, Result<RegistrationId, String>),
     /// A subscription has an image: a recording begins, or goes on.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::catalog::{Catalog, Descriptor};
-use crate::conductor::effect::{RecordingId, Sending, SessionId};
+use crate::conductor::effect::{ControlSessionId, RecordingId, Sending};
 use crate::conductor::sessions::Requester;
 use crate::conductor::subscriptions::Subscriptions;
 use crate::conductor::turn::Turn;
@@ -36,11 +36,11 @@ struct OwnedFilter {
 /// All listings, by their session.
 #[derive(Debug, Default)]
 pub(crate) struct Listings {
-    by_session: BTreeMap<SessionId, Listing>,
+    by_session: BTreeMap<ControlSessionId, Listing>,
 }
 
 impl Listings {
-    pub(super) fn check_none(&self, session: SessionId) -> Result<(), Failure> {
+    pub(super) fn check_none(&self, session: ControlSessionId) -> Result<(), Failure> {
         if self.by_session.contains_key(&session) {
             let text = "active listing already in progress";
             return Err(Failure::new(ErrorCode::ActiveListing, text));
@@ -53,7 +53,7 @@ impl Listings {
         self.by_session.is_empty()
     }
 
-    pub(super) fn remove(&mut self, session: SessionId) {
+    pub(super) fn remove(&mut self, session: ControlSessionId) {
         self.by_session.remove(&session);
     }
 
@@ -163,7 +163,7 @@ pub(super) fn find_last_matching(
 }
 
 /// Sends the next descriptors, and returns whether that was all.
-fn advance(session: SessionId, listing: &mut Listing, turn: &mut Turn<'_>) -> bool {
+fn advance(session: ControlSessionId, listing: &mut Listing, turn: &mut Turn<'_>) -> bool {
     let correlation_id = listing.correlation_id;
     let to = Requester { session, correlation_id };
     for _ in 0..MAX_SCANNED {

@@ -1,6 +1,6 @@
 //! The parts of the conductor, and which of them carries out a request or is told of an event.
 
-use crate::conductor::effect::{ImageId, SessionId};
+use crate::conductor::effect::{ControlSessionId, ImageId};
 use crate::conductor::event::Event;
 use crate::conductor::listings::{Listings, find_last_matching};
 use crate::conductor::recordings::{Ended, Recordings};
@@ -272,7 +272,7 @@ impl Parts {
     }
 
     /// Carries out the requests of a session that have waited.
-    fn execute_deferred(&mut self, turn: &mut Turn<'_>, session: SessionId) {
+    fn execute_deferred(&mut self, turn: &mut Turn<'_>, session: ControlSessionId) {
         if let Some(control) = turn.sessions.get_mut(session) {
             control.is_deferring = false;
         }
@@ -303,7 +303,7 @@ impl Parts {
         work + replications.on_turn(turn, recordings, &segments.deletions)
     }
 
-    pub(super) fn remove_session(&mut self, session: SessionId) {
+    pub(super) fn remove_session(&mut self, session: ControlSessionId) {
         self.tokens.remove_session(session);
         self.listings.remove(session);
     }
@@ -326,7 +326,7 @@ impl Parts {
 }
 
 /// Lets the requests of a session wait until the driver has registered a subscription.
-fn defer_others(turn: &mut Turn<'_>, session: SessionId) {
+fn defer_others(turn: &mut Turn<'_>, session: ControlSessionId) {
     if let Some(control) = turn.sessions.get_mut(session) {
         control.is_deferring = true;
     }

@@ -9,8 +9,8 @@ use crate::channel::Channel;
 use crate::conductor::active_recording::ActiveRecording;
 use crate::conductor::deletions::Deletions;
 use crate::conductor::effect::{
-    Effect, Failure, ImageDetails, Outside, Progress, RecordingId, RegistrationId, Sending,
-    SessionId, StartRecording,
+    ControlSessionId, Effect, Failure, ImageDetails, Outside, Progress, RecordingId,
+    RegistrationId, Sending, StartRecording,
 };
 use crate::conductor::sessions::Requester;
 use crate::conductor::subscriptions::{Extension, Purpose, Subscriptions};
@@ -145,7 +145,7 @@ impl Recordings {
         turn: &mut Turn<'_>,
         ticket: Ticket,
         outcome: Result<RegistrationId, String>,
-    ) -> Option<SessionId> {
+    ) -> Option<ControlSessionId> {
         let (requester, replication) = match outcome {
             Ok(id) => {
                 let subscription = self.subscriptions.by_ticket_mut(ticket)?;

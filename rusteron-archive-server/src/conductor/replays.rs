@@ -86,7 +86,7 @@ impl Replays {
         (base < position).then(|| {
             let is_connected = first.progress.is_connected.load(Ordering::Acquire);
             let state = if is_connected { "REPLAY" } else { "INIT" };
-            let session_id = first.session_id.map_or(-1, ReplaySessionId::publication_session);
+            let session_id = first.session_id.map_or(-1, ReplaySessionId::image_session_id);
             let (stream_id, channel) = (first.stream_id, &first.channel);
             format!(
                 " state={state} newStartPosition={position} upperBound={base} sessionId={session_id} \
@@ -185,7 +185,7 @@ impl Replays {
         match outcome {
             Ok(publication_session) => {
                 let Some(active) = self.by_number.get_mut(&replay) else { return };
-                let session_id = ReplaySessionId::of(replay, publication_session);
+                let session_id = replay.session_id(publication_session);
                 active.session_id = Some(session_id);
                 let is_aborted = active.is_aborted;
                 turn.respond(active.requester, &Answer::Ok(session_id.get()));

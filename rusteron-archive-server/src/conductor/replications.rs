@@ -119,6 +119,7 @@ impl Replications {
             turn.settings.response,
         )?;
 
+        // Sessions and replications take their ids from one sequence, as in Java's archive.
         let id = ReplicationId::new(turn.sessions.next_id().get());
         let or_id = |tag| if tag == NULL { id.get() } else { tag };
         let tags = (is_tagged || has_live)

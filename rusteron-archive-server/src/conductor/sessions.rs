@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::conductor::effect::{Clock, ImageId, SessionId};
+use crate::conductor::effect::{Clock, ControlSessionId, ImageId};
 use crate::control::session::{Connect, ControlSession, End, SessionSettings};
 use crate::control::strangers::{Admission, Strangers};
 use crate::ids::CorrelationId;
@@ -10,30 +10,30 @@ use crate::ids::CorrelationId;
 /// A request that is answered, and whose consequences are signalled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Requester {
-    pub(crate) session: SessionId,
+    pub(crate) session: ControlSessionId,
     pub(crate) correlation_id: CorrelationId,
 }
 
 /// All control sessions. Messages to a session that has ended are dropped: recordings and replays outlive their session.
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    by_id: BTreeMap<SessionId, ControlSession>,
+    by_id: BTreeMap<ControlSessionId, ControlSession>,
     /// The places of sessions that are not authenticated.
     strangers: Strangers,
-    next_id: SessionId,
+    next_id: ControlSessionId,
     settings: SessionSettings,
 }
 
 impl Sessions {
-    pub(crate) fn new(first_id: SessionId, settings: SessionSettings) -> Self {
+    pub(crate) fn new(first_id: ControlSessionId, settings: SessionSettings) -> Self {
         let SessionSettings { connect_timeout_ns, max_unauthenticated, .. } = settings;
         let strangers = Strangers::new(max_unauthenticated, connect_timeout_ns);
         Self { by_id: BTreeMap::new(), strangers, next_id: first_id, settings }
     }
 
-    pub(crate) fn next_id(&mut self) -> SessionId {
+    pub(crate) fn next_id(&mut self) -> ControlSessionId {
         let id = self.next_id;
-        self.next_id = SessionId::new(id.get().wrapping_add(1));
+        self.next_id = ControlSessionId::new(id.get().wrapping_add(1));
         id
     }
 
@@ -72,14 +72,14 @@ impl Sessions {
         strangers.update(now, |id| by_id.get(&id).map(ControlSession::is_known));
     }
 
-    pub(crate) fn get_mut(&mut self, id: SessionId) -> Option<&mut ControlSession> {
+    pub(crate) fn get_mut(&mut self, id: ControlSessionId) -> Option<&mut ControlSession> {
         self.by_id.get_mut(&id)
     }
 
     /// Returns a session, if its requests come on this image.
     pub(crate) fn get_on_image(
         &mut self,
-        id: SessionId,
+        id: ControlSessionId,
         image: ImageId,
     ) -> Option<&mut ControlSession> {
         self.get_mut(id).filter(|session| session.request_image() == image)
@@ -94,7 +94,7 @@ impl Sessions {
         self.iter_mut().filter(move |session| session.request_image() == image)
     }
 
-    pub(crate) fn remove_ended(&mut self) -> Vec<(SessionId, ControlSession)> {
+    pub(crate) fn remove_ended(&mut self) -> Vec<(ControlSessionId, ControlSession)> {
         let is_over = |(_, session): &(_, &ControlSession)| session.is_over();
         let ended: Vec<_> = self.by_id.iter().filter(is_over).map(|(id, _)| *id).collect();
         ended.into_iter().filter_map(|id| self.by_id.remove_entry(&id)).collect()

@@ -1,7 +1,7 @@
 //! What the conductor is told once.
 
 use crate::channel::ResponseDefaults;
-use crate::conductor::effect::SessionId;
+use crate::conductor::effect::ControlSessionId;
 use crate::control::session::SessionSettings;
 
 /// Settings of the conductor. Lengths are in bytes.
@@ -10,7 +10,7 @@ pub(crate) struct ConductorSettings {
     pub(crate) archive_id: i64,
     pub(crate) session: SessionSettings,
     /// The id of the first control session. Ids of an earlier archive should not come again soon.
-    pub(crate) first_session_id: SessionId,
+    pub(crate) first_session_id: ControlSessionId,
     pub(crate) response: ResponseDefaults,
     pub(crate) max_concurrent_recordings: usize,
     pub(crate) max_concurrent_replays: usize,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
-use crate::conductor::effect::{Clock, RecordingId, SessionId};
+use crate::conductor::effect::{Clock, ControlSessionId, RecordingId};
 use crate::ids::ReplayToken;
 
 /// The most tokens at a time. They last for the connect timeout.
@@ -11,7 +11,7 @@ const MAX_TOKENS: usize = 64 * 1024;
 
 #[derive(Debug)]
 struct Token {
-    session: SessionId,
+    session: ControlSessionId,
     recording: RecordingId,
     deadline_ns: i64,
 }
@@ -35,7 +35,7 @@ impl Tokens {
     /// Returns a token for replays of a recording. `None`: there are too many.
     pub(crate) fn draw(
         &mut self,
-        session: SessionId,
+        session: ControlSessionId,
         recording: RecordingId,
         now: Clock,
     ) -> Option<ReplayToken> {
@@ -60,7 +60,7 @@ impl Tokens {
         token: ReplayToken,
         recording: RecordingId,
         now: Clock,
-    ) -> Option<SessionId> {
+    ) -> Option<ControlSessionId> {
         let token = self.by_value.get(&token)?;
         let is_valid = token.recording == recording && now.ns < token.deadline_ns;
         is_valid.then_some(token.session)
@@ -70,7 +70,7 @@ impl Tokens {
         self.by_value.retain(|_, token| now.ns < token.deadline_ns);
     }
 
-    pub(crate) fn remove_session(&mut self, session: SessionId) {
+    pub(crate) fn remove_session(&mut self, session: ControlSessionId) {
         self.by_value.retain(|_, token| token.session != session);
     }
 }

@@ -6,7 +6,7 @@ use rusteron_core::sbe::{MessageHeader, Reader};
 
 use crate::catalog::NULL_POSITION;
 use crate::channel::Channel;
-use crate::ids::{CorrelationId, NULL_ID, RecordingId, ReplayToken, SessionId};
+use crate::ids::{ControlSessionId, CorrelationId, NULL_ID, RecordingId, ReplayToken};
 use crate::protocol::messages::{
     AuthConnectRequest, BoundedReplayRequest, ChallengeResponse, ExtendRecordingRequest2, Message,
     OF_SERVER, ReplayRequest, ReplicateRequest2, SCHEMA_ID, StartRecordingRequest2,
@@ -18,7 +18,7 @@ use crate::protocol::messages::{
 pub(crate) enum Request<'a> {
     Connect(AuthConnectRequest<'a>),
     ChallengeResponse(ChallengeResponse<'a>),
-    Close(SessionId),
+    Close(ControlSessionId),
     Command(SessionRequest<'a>),
     /// Not for an archive, or of a later version of the protocol.
     Unknown,
@@ -27,7 +27,7 @@ pub(crate) enum Request<'a> {
 /// A request of a session.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SessionRequest<'a> {
-    pub(crate) session: SessionId,
+    pub(crate) session: ControlSessionId,
     pub(crate) correlation_id: CorrelationId,
     /// What an authorisation decides about.
     pub(crate) template_id: u16,
@@ -145,7 +145,7 @@ pub(crate) fn decode(message: &[u8]) -> Result<Request<'_>, String> {
         Message::AuthConnectRequest(request) => Request::Connect(request),
         Message::ChallengeResponse(response) => Request::ChallengeResponse(response),
         Message::CloseSessionRequest(request) => {
-            Request::Close(SessionId::new(request.control_session_id))
+            Request::Close(ControlSessionId::new(request.control_session_id))
         }
         Message::Unknown => Request::Unknown,
         _ if OF_SERVER.contains(&template_id) => Request::Unknown,
@@ -153,7 +153,7 @@ pub(crate) fn decode(message: &[u8]) -> Result<Request<'_>, String> {
             // All others begin with these two ids.
             let mut ids = Reader::new(header, body).ok_or_else(truncated)?;
             Request::Command(SessionRequest {
-                session: SessionId::new(ids.i64(i64::MIN, 0)),
+                session: ControlSessionId::new(ids.i64(i64::MIN, 0)),
                 correlation_id: CorrelationId::new(ids.i64(i64::MIN, 0)),
                 template_id,
                 command: latest(message),

@@ -2,7 +2,7 @@
 
 use crate::catalog::CatalogError;
 use crate::channel::ChannelError;
-use crate::ids::{CorrelationId, NULL_ID, RecordingId, RegistrationId, SessionId};
+use crate::ids::{ControlSessionId, CorrelationId, NULL_ID, RecordingId, RegistrationId};
 use crate::protocol::PROTOCOL_VERSION;
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::messages::{
@@ -71,7 +71,11 @@ impl From<ChannelError> for Failure {
 
 impl Answer {
     /// Encodes the answer to the request with this correlation id.
-    pub(crate) fn encode(&self, session: SessionId, correlation_id: CorrelationId) -> Vec<u8> {
+    pub(crate) fn encode(
+        &self,
+        session: ControlSessionId,
+        correlation_id: CorrelationId,
+    ) -> Vec<u8> {
         let (code, relevant_id, text) = match self {
             Self::Ok(id) => (ResponseCode::Ok, *id, ""),
             Self::Error(failure) => {
@@ -86,7 +90,7 @@ impl Answer {
 
 /// Encodes the answer to a client whose version of the protocol is another one. Its relevant id is the session's.
 pub(crate) fn invalid_version(
-    session: SessionId,
+    session: ControlSessionId,
     correlation_id: CorrelationId,
     text: &str,
 ) -> Vec<u8> {
@@ -94,7 +98,7 @@ pub(crate) fn invalid_version(
 }
 
 fn response(
-    session: SessionId,
+    session: ControlSessionId,
     correlation_id: CorrelationId,
     relevant_id: i64,
     code: ResponseCode,
@@ -113,7 +117,7 @@ fn response(
 }
 
 pub(crate) fn challenge(
-    session: SessionId,
+    session: ControlSessionId,
     correlation_id: CorrelationId,
     challenge: &[u8],
 ) -> Vec<u8> {
@@ -126,7 +130,7 @@ pub(crate) fn challenge(
     .to_vec()
 }
 
-pub(crate) fn ping(session: SessionId) -> Vec<u8> {
+pub(crate) fn ping(session: ControlSessionId) -> Vec<u8> {
     Ping { control_session_id: session.get() }.to_vec()
 }
 
@@ -141,7 +145,11 @@ pub(crate) struct SignalEvent {
 }
 
 impl SignalEvent {
-    pub(crate) fn encode(&self, session: SessionId, correlation_id: CorrelationId) -> Vec<u8> {
+    pub(crate) fn encode(
+        &self,
+        session: ControlSessionId,
+        correlation_id: CorrelationId,
+    ) -> Vec<u8> {
         RecordingSignalEvent {
             control_session_id: session.get(),
             correlation_id: correlation_id.get(),
@@ -156,7 +164,7 @@ impl SignalEvent {
 
 /// Encodes a recording's descriptor from the catalog's bytes, which begin with the recording id.
 pub(crate) fn descriptor(
-    session: SessionId,
+    session: ControlSessionId,
     correlation_id: CorrelationId,
     entry: &[u8],
 ) -> Vec<u8> {
@@ -169,7 +177,7 @@ pub(crate) fn descriptor(
 }
 
 pub(crate) fn subscription_descriptor(
-    session: SessionId,
+    session: ControlSessionId,
     correlation_id: CorrelationId,
     subscription: RegistrationId,
     stream_id: i32,

@@ -8,7 +8,7 @@ use crate::control::authentication::{Authentication, Authenticator};
 use crate::control::responses::{Answer, Failure, challenge, invalid_version, ping};
 use crate::control::waiting::Waiting;
 use crate::control::{Clock, Responder, Sending};
-use crate::ids::{CorrelationId, ImageId, SessionId};
+use crate::ids::{ControlSessionId, CorrelationId, ImageId};
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::messages::ChallengeResponse;
 
@@ -79,7 +79,7 @@ pub(crate) struct SessionSettings {
 /// A connect request that could be understood.
 #[derive(Debug)]
 pub(crate) struct Connect {
-    pub(crate) session: SessionId,
+    pub(crate) session: ControlSessionId,
     pub(crate) correlation_id: CorrelationId,
     pub(crate) request_image: ImageId,
     pub(crate) response_channel: String,

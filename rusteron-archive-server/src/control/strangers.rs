@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::hash::{BuildHasher, RandomState};
 
 use crate::control::Clock;
-use crate::ids::{ImageId, SessionId};
+use crate::ids::{ControlSessionId, ImageId};
 
 /// How long a client that is not known keeps its place, whoever else wants it. A client on the same
 /// continent has connected before.
@@ -16,7 +16,7 @@ pub(crate) enum Admission {
     /// There is a free place.
     Free,
     /// The session of another client, whose host has more places, has to go.
-    InPlaceOf(SessionId),
+    InPlaceOf(ControlSessionId),
     /// The client has to wait: its request stays in its stream.
     None,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Strangers {
 
 #[derive(Debug)]
 struct Place {
-    session: SessionId,
+    session: ControlSessionId,
     image: ImageId,
     host: u64,
     since_ns: i64,
@@ -87,7 +87,7 @@ impl Strangers {
     /// Gives a place to a session that was admitted.
     pub(crate) fn add(
         &mut self,
-        session: SessionId,
+        session: ControlSessionId,
         image: ImageId,
         source_identity: &str,
         now: Clock,
@@ -97,13 +97,17 @@ impl Strangers {
     }
 
     /// Takes the place of a session.
-    pub(crate) fn remove(&mut self, session: SessionId) {
+    pub(crate) fn remove(&mut self, session: ControlSessionId) {
         self.places.retain(|place| place.session != session);
     }
 
     /// Frees places: `is_known` returns whether a session is authenticated, or `None` after its
     /// end.
-    pub(crate) fn update(&mut self, now: Clock, is_known: impl Fn(SessionId) -> Option<bool>) {
+    pub(crate) fn update(
+        &mut self,
+        now: Clock,
+        is_known: impl Fn(ControlSessionId) -> Option<bool>,
+    ) {
         let timeout = self.connect_timeout_ns;
         self.places.retain(|place| match is_known(place.session) {
             Some(is_known) => !is_known,
@@ -161,7 +165,7 @@ mod tests {
     #[test]
     fn place_is_kept_until_known_or_timeout() {
         let mut strangers = full([(1, "a:1"), (1, "a:1"), (1, "a:1"), (1, "a:1")]);
-        let known = |session: SessionId| (session.get() <= 2).then_some(session == 1);
+        let known = |session: ControlSessionId| (session.get() <= 2).then_some(session == 1);
         strangers.update(at(100), known);
         assert_eq!(strangers.places.len(), 3);
         strangers.update(at(5003), known);

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use rusteron_client::{Aeron, Counter, Error, ExclusivePublication, OfferError};
 use rusteron_core::channel::ChannelText;
 
-use crate::conductor::effect::{Sending, SessionId};
+use crate::conductor::effect::{ControlSessionId, Sending};
 use crate::network::Adding;
 use crate::network::names::{Lookups, Names};
 
@@ -16,7 +16,7 @@ const CONTROL: &str = "control";
 /// The publications of all sessions, each with its counter (type 113).
 #[derive(Debug, Default)]
 pub(crate) struct Responses {
-    sessions: HashMap<SessionId, Session>,
+    sessions: HashMap<ControlSessionId, Session>,
     lookups: Lookups,
 }
 
@@ -51,7 +51,7 @@ impl Responses {
     /// Begins to add a session's publication and its counter.
     pub(crate) fn add(
         &mut self,
-        session: SessionId,
+        session: ControlSessionId,
         names: Names,
         stream_id: i32,
         adding_counter: Adding<Counter>,
@@ -72,7 +72,7 @@ impl Responses {
     pub(crate) fn poll(
         &mut self,
         aeron: &Aeron,
-        mut on_added: impl FnMut(SessionId, Result<(), String>),
+        mut on_added: impl FnMut(ControlSessionId, Result<(), String>),
     ) {
         let mut failed = Vec::new();
         for (&id, session) in &mut self.sessions {
@@ -119,25 +119,25 @@ impl Responses {
     }
 
     /// Revokes a session's publication and closes its counter, or cancels what is being added.
-    pub(crate) fn close(&mut self, session: SessionId) {
+    pub(crate) fn close(&mut self, session: ControlSessionId) {
         if let Some(Session::Added(added)) = self.sessions.remove(&session) {
             added.publication.revoke();
         }
     }
 
-    pub(crate) fn try_send(&mut self, session: SessionId, message: &[u8]) -> Sending {
+    pub(crate) fn try_send(&mut self, session: ControlSessionId, message: &[u8]) -> Sending {
         let Some(publication) = self.publication(session) else { return Sending::Closed };
         try_send(publication, message)
     }
 
-    pub(crate) fn is_connected(&self, session: SessionId) -> bool {
+    pub(crate) fn is_connected(&self, session: ControlSessionId) -> bool {
         match self.sessions.get(&session) {
             Some(Session::Added(added)) => added.publication.is_connected(),
             _ => false,
         }
     }
 
-    fn publication(&mut self, session: SessionId) -> Option<&mut ExclusivePublication> {
+    fn publication(&mut self, session: ControlSessionId) -> Option<&mut ExclusivePublication> {
         match self.sessions.get_mut(&session)? {
             Session::Added(added) => Some(&mut added.publication),
             Session::Adding(_) => None,

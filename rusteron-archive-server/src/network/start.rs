@@ -19,7 +19,7 @@ use crate::context::{ArchiveServerContext, ArchiveThreadingMode};
 use crate::control::session::SessionSettings;
 use crate::counters::{ArchiveCounters, MeasuredAgent};
 use crate::error::{Result, ServerError, ServerErrorKind};
-use crate::ids::SessionId;
+use crate::ids::ControlSessionId;
 use crate::mark_file::MarkFile;
 use crate::mark_file::lock::LOCK_NAME;
 use crate::network::adding::await_all;
@@ -347,7 +347,7 @@ fn conductor_settings(settings: &ArchiveServerContext, archive_id: i64) -> Condu
             liveness_check_interval_ns: nanos(settings.session_liveness_check_interval()),
             max_unauthenticated: count(settings.max_unauthenticated_sessions()),
         },
-        first_session_id: SessionId::new((random & 0x7fff_ffff) as i64),
+        first_session_id: ControlSessionId::new((random & 0x7fff_ffff) as i64),
         response: ResponseDefaults {
             mtu: int(settings.control_mtu_length()),
             term_length: int(settings.control_term_buffer_length()),

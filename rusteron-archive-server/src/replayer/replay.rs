@@ -114,7 +114,7 @@ impl Replay {
     ) -> Self {
         Self {
             geometry: start.geometry,
-            session_id: ReplaySessionId::of(start.replay, publication_session),
+            session_id: start.replay.session_id(publication_session),
             stop_position: start.stop_position,
             limit: start.limit,
             mtu: usize::try_from(start.mtu).unwrap_or(0),

@@ -9,8 +9,8 @@ use rusteron_core::sbe::MessageHeader;
 use crate::catalog::{Catalog, CatalogError, CatalogSettings};
 use crate::channel::ResponseDefaults;
 use crate::conductor::effect::{
-    Clock, CounterView, Effect, ImageDetails, Outside, Progress, RequestStream, Responder, Sending,
-    SessionId, SourceLink, StartRecording,
+    Clock, ControlSessionId, CounterView, Effect, ImageDetails, Outside, Progress, RequestStream,
+    Responder, Sending, SourceLink, StartRecording,
 };
 use crate::conductor::event::Event;
 use crate::conductor::{Conductor, ConductorSettings, ReplicationSettings};
@@ -67,7 +67,7 @@ pub(super) struct FakeOutside {
 }
 
 impl Responder for FakeOutside {
-    fn try_send(&mut self, session: SessionId, message: &[u8]) -> Sending {
+    fn try_send(&mut self, session: ControlSessionId, message: &[u8]) -> Sending {
         if let Some(sending) = self.others_sending.filter(|_| session != FIRST_SESSION) {
             return sending;
         }
@@ -89,7 +89,7 @@ impl Responder for FakeOutside {
         self.sending
     }
 
-    fn is_connected(&self, _session: SessionId) -> bool {
+    fn is_connected(&self, _session: ControlSessionId) -> bool {
         self.is_connected
     }
 }
