@@ -7,6 +7,7 @@ use rusteron_core::settings::list;
 use crate::control::authentication::{
     AcceptAll, AllowAll, Authentication, Authenticator, Authorisation,
 };
+use crate::ids::ControlSessionId;
 
 type Named<T> = (&'static str, fn() -> Box<T>);
 
@@ -58,7 +59,7 @@ impl Authorisation for DenyAll {
 /// challenged for `admin:CSadmin`.
 #[derive(Default)]
 struct SampleAuthenticator {
-    decisions: HashMap<i64, Decision>,
+    decisions: HashMap<ControlSessionId, Decision>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,7 +78,12 @@ impl SampleAuthenticator {
 }
 
 impl Authenticator for SampleAuthenticator {
-    fn on_connect_request(&mut self, session_id: i64, encoded_credentials: &[u8], _now_ms: i64) {
+    fn on_connect_request(
+        &mut self,
+        session_id: ControlSessionId,
+        encoded_credentials: &[u8],
+        _: i64,
+    ) {
         let decision = match encoded_credentials {
             Self::CREDENTIALS => Decision::Accept,
             Self::CREDENTIALS_TO_CHALLENGE => Decision::Challenge,
@@ -86,7 +92,12 @@ impl Authenticator for SampleAuthenticator {
         self.decisions.insert(session_id, decision);
     }
 
-    fn on_challenge_response(&mut self, session_id: i64, encoded_credentials: &[u8], _now_ms: i64) {
+    fn on_challenge_response(
+        &mut self,
+        session_id: ControlSessionId,
+        encoded_credentials: &[u8],
+        _: i64,
+    ) {
         let is_challenged = self.decisions.get(&session_id) == Some(&Decision::Challenge);
         let decision = match encoded_credentials {
             Self::ANSWER if is_challenged => Decision::Accept,
@@ -96,7 +107,7 @@ impl Authenticator for SampleAuthenticator {
         self.decisions.insert(session_id, decision);
     }
 
-    fn on_connected_session(&mut self, session_id: i64, _now_ms: i64) -> Authentication {
+    fn on_connected_session(&mut self, session_id: ControlSessionId, _: i64) -> Authentication {
         match self.decisions.get(&session_id) {
             None => Authentication::Pending,
             Some(Decision::Challenge) => Authentication::Challenge(Self::CHALLENGE.to_vec()),
@@ -106,7 +117,7 @@ impl Authenticator for SampleAuthenticator {
     }
 
     /// A client that was challenged has no identity, as in Aeron's sample.
-    fn on_challenged_session(&mut self, session_id: i64, _now_ms: i64) -> Authentication {
+    fn on_challenged_session(&mut self, session_id: ControlSessionId, _: i64) -> Authentication {
         match self.decisions.get(&session_id) {
             None | Some(Decision::Challenge) => Authentication::Pending,
             Some(Decision::Accept) => Authentication::Accept(Vec::new()),
@@ -114,7 +125,7 @@ impl Authenticator for SampleAuthenticator {
         }
     }
 
-    fn on_session_closed(&mut self, session_id: i64) {
+    fn on_session_closed(&mut self, session_id: ControlSessionId) {
         self.decisions.remove(&session_id);
     }
 }
@@ -130,13 +141,16 @@ mod tests {
     #[test]
     fn sample_accepts_and_rejects() {
         let mut sample = sample();
-        assert_eq!(sample.on_connected_session(1, 0), Authentication::Pending);
-        sample.on_connect_request(1, b"admin:admin", 0);
-        sample.on_connect_request(2, b"", 0);
-        assert_eq!(sample.on_connected_session(1, 0), Authentication::Accept(b"admin".to_vec()));
-        assert_eq!(sample.on_connected_session(2, 0), Authentication::Reject);
-        sample.on_session_closed(2);
-        assert_eq!(sample.on_connected_session(2, 0), Authentication::Pending);
+        assert_eq!(sample.on_connected_session(1.into(), 0), Authentication::Pending);
+        sample.on_connect_request(1.into(), b"admin:admin", 0);
+        sample.on_connect_request(2.into(), b"", 0);
+        assert_eq!(
+            sample.on_connected_session(1.into(), 0),
+            Authentication::Accept(b"admin".to_vec())
+        );
+        assert_eq!(sample.on_connected_session(2.into(), 0), Authentication::Reject);
+        sample.on_session_closed(2.into());
+        assert_eq!(sample.on_connected_session(2.into(), 0), Authentication::Pending);
     }
 
     #[test]
@@ -146,21 +160,21 @@ mod tests {
             (&b"admin:admin"[..], Authentication::Reject),
         ] {
             let mut sample = sample();
-            sample.on_connect_request(1, b"admin:adminC", 0);
+            sample.on_connect_request(1.into(), b"admin:adminC", 0);
             let challenge = Authentication::Challenge(b"challenge!".to_vec());
-            assert_eq!(sample.on_connected_session(1, 0), challenge);
-            assert_eq!(sample.on_challenged_session(1, 0), Authentication::Pending);
-            sample.on_challenge_response(1, answer, 0);
-            assert_eq!(sample.on_challenged_session(1, 0), expected);
+            assert_eq!(sample.on_connected_session(1.into(), 0), challenge);
+            assert_eq!(sample.on_challenged_session(1.into(), 0), Authentication::Pending);
+            sample.on_challenge_response(1.into(), answer, 0);
+            assert_eq!(sample.on_challenged_session(1.into(), 0), expected);
         }
     }
 
     #[test]
     fn answer_without_challenge_changes_nothing() {
         let mut sample = sample();
-        sample.on_connect_request(1, b"wrong", 0);
-        sample.on_challenge_response(1, b"admin:CSadmin", 0);
-        assert_eq!(sample.on_challenged_session(1, 0), Authentication::Reject);
+        sample.on_connect_request(1.into(), b"wrong", 0);
+        sample.on_challenge_response(1.into(), b"admin:CSadmin", 0);
+        assert_eq!(sample.on_challenged_session(1.into(), 0), Authentication::Reject);
     }
 
     #[test]

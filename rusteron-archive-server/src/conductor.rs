@@ -170,8 +170,7 @@ impl Conductor {
         };
         let authenticator = &mut *self.authenticator;
         let credentials = request.encoded_credentials;
-        let told =
-            catch(|| authenticator.on_connect_request(session.get(), credentials, now.epoch_ms));
+        let told = catch(|| authenticator.on_connect_request(session, credentials, now.epoch_ms));
         let control = sessions.add(connect, admission, source_identity, now);
         if let Err(text) = told {
             control.end(End::Failed(format!("failed with exception: {text}")));
@@ -249,7 +248,7 @@ impl Conductor {
         for (session, control) in ended {
             self.parts.remove_session(session);
             let authenticator = &mut *self.authenticator;
-            if let Err(text) = catch(|| authenticator.on_session_closed(session.get())) {
+            if let Err(text) = catch(|| authenticator.on_session_closed(session)) {
                 out.report(&text);
             }
             if let Some(failure) = control.failure() {

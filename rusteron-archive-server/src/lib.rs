@@ -116,8 +116,8 @@ pub use control::authentication::{
     AcceptAll, AllowAll, Authentication, Authenticator, Authorisation,
 };
 pub use error::{Result, ServerError, ServerErrorKind};
-#[doc(inline)]
-pub use rusteron_core::RecordingId;
 pub use rusteron_core::dir_access::DirAccess;
+#[doc(inline)]
+pub use rusteron_core::ids::{ControlSessionId, RecordingId};
 pub use segment::checksum::Checksum;
 pub use server::ArchiveServer;

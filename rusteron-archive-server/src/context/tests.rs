@@ -275,8 +275,8 @@ fn authenticators_replace_named_ones() {
     context.set_authorisation_service_supplier("DENY_ALL").expect("one");
     let decision = |context: &ArchiveServerContext| {
         let mut authenticator = context.new_authenticator().expect("one");
-        authenticator.on_connect_request(1, b"", 0);
-        authenticator.on_connected_session(1, 0)
+        authenticator.on_connect_request(1.into(), b"", 0);
+        authenticator.on_connected_session(1.into(), 0)
     };
     let is_authorised = |context: &ArchiveServerContext| {
         context.new_authorisation().expect("one").is_authorised(4, b"")

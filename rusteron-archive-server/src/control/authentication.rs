@@ -1,5 +1,7 @@
 //! Who may connect, and who may do what.
 
+use crate::ids::ControlSessionId;
+
 /// An authenticator's decision about a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Authentication {
@@ -24,21 +26,36 @@ pub enum Authentication {
 /// By default everybody may connect: [`AcceptAll`].
 pub trait Authenticator: Send {
     /// A client asks for a session, with credentials that may be empty.
-    fn on_connect_request(&mut self, session_id: i64, encoded_credentials: &[u8], now_ms: i64);
+    fn on_connect_request(
+        &mut self,
+        session_id: ControlSessionId,
+        encoded_credentials: &[u8],
+        now_ms: i64,
+    );
 
     /// A challenged client answers, with credentials that may be empty.
-    fn on_challenge_response(&mut self, session_id: i64, encoded_credentials: &[u8], now_ms: i64);
+    fn on_challenge_response(
+        &mut self,
+        session_id: ControlSessionId,
+        encoded_credentials: &[u8],
+        now_ms: i64,
+    );
 
     /// Decides about a session whose client can be answered. Called every 200 ms while
     /// [`Pending`](Authentication::Pending).
-    fn on_connected_session(&mut self, session_id: i64, now_ms: i64) -> Authentication;
+    fn on_connected_session(&mut self, session_id: ControlSessionId, now_ms: i64)
+    -> Authentication;
 
     /// Decides about a challenged session, whose client may not have answered yet. Called in every duty cycle while
     /// [`Pending`](Authentication::Pending).
-    fn on_challenged_session(&mut self, session_id: i64, now_ms: i64) -> Authentication;
+    fn on_challenged_session(
+        &mut self,
+        session_id: ControlSessionId,
+        now_ms: i64,
+    ) -> Authentication;
 
     /// A session has ended, decided or not.
-    fn on_session_closed(&mut self, _session_id: i64) {}
+    fn on_session_closed(&mut self, _session_id: ControlSessionId) {}
 }
 
 /// Lets every client connect, with an empty identity.
@@ -46,21 +63,15 @@ pub trait Authenticator: Send {
 pub struct AcceptAll;
 
 impl Authenticator for AcceptAll {
-    fn on_connect_request(&mut self, _session_id: i64, _encoded_credentials: &[u8], _now_ms: i64) {}
+    fn on_connect_request(&mut self, _: ControlSessionId, _: &[u8], _: i64) {}
 
-    fn on_challenge_response(
-        &mut self,
-        _session_id: i64,
-        _encoded_credentials: &[u8],
-        _now_ms: i64,
-    ) {
-    }
+    fn on_challenge_response(&mut self, _: ControlSessionId, _: &[u8], _: i64) {}
 
-    fn on_connected_session(&mut self, _session_id: i64, _now_ms: i64) -> Authentication {
+    fn on_connected_session(&mut self, _: ControlSessionId, _: i64) -> Authentication {
         Authentication::Accept(Vec::new())
     }
 
-    fn on_challenged_session(&mut self, _session_id: i64, _now_ms: i64) -> Authentication {
+    fn on_challenged_session(&mut self, _: ControlSessionId, _: i64) -> Authentication {
         Authentication::Accept(Vec::new())
     }
 }

@@ -232,9 +232,8 @@ impl ControlSession {
         if self.state == State::Challenged {
             self.connect.correlation_id = CorrelationId::new(response.correlation_id);
             let (session, credentials) = (self.connect.session, response.encoded_credentials);
-            let outcome = catch(|| {
-                authenticator.on_challenge_response(session.get(), credentials, now.epoch_ms)
-            });
+            let outcome =
+                catch(|| authenticator.on_challenge_response(session, credentials, now.epoch_ms));
             self.fail_by_panic(outcome);
         }
     }
@@ -399,9 +398,9 @@ impl ControlSession {
             let is_challenged = self.state == State::Challenged;
             let outcome = catch(|| {
                 if is_challenged {
-                    authenticator.on_challenged_session(session.get(), now.epoch_ms)
+                    authenticator.on_challenged_session(session, now.epoch_ms)
                 } else {
-                    authenticator.on_connected_session(session.get(), now.epoch_ms)
+                    authenticator.on_connected_session(session, now.epoch_ms)
                 }
             });
             match self.fail_by_panic(outcome) {

@@ -9,6 +9,7 @@ use crate::conductor::event::Event;
 use crate::control::authentication::{
     AcceptAll, AllowAll, Authentication, Authenticator, Authorisation,
 };
+use crate::ids::ControlSessionId;
 use crate::protocol::PROTOCOL_VERSION;
 use crate::protocol::messages::{
     ArchiveIdRequest, ChallengeResponse, CloseSessionRequest, KeepAliveRequest,
@@ -25,19 +26,19 @@ struct Challenging {
 }
 
 impl Authenticator for Challenging {
-    fn on_connect_request(&mut self, _session_id: i64, credentials: &[u8], _now_ms: i64) {
+    fn on_connect_request(&mut self, _: ControlSessionId, credentials: &[u8], _: i64) {
         assert_eq!(credentials, b"secret");
     }
 
-    fn on_challenge_response(&mut self, _session_id: i64, credentials: &[u8], _now_ms: i64) {
+    fn on_challenge_response(&mut self, _: ControlSessionId, credentials: &[u8], _: i64) {
         self.answer = Some(credentials.to_vec());
     }
 
-    fn on_connected_session(&mut self, _session_id: i64, _now_ms: i64) -> Authentication {
+    fn on_connected_session(&mut self, _: ControlSessionId, _: i64) -> Authentication {
         Authentication::Challenge(b"who?".to_vec())
     }
 
-    fn on_challenged_session(&mut self, _session_id: i64, _now_ms: i64) -> Authentication {
+    fn on_challenged_session(&mut self, _: ControlSessionId, _: i64) -> Authentication {
         match self.answer.take().as_deref() {
             None => Authentication::Pending,
             Some(b"me") => Authentication::Accept(b"me".to_vec()),
