@@ -36,7 +36,7 @@ pub struct ClientSession<'a> {
     scratch: &'a mut Vec<u8>,
     end: &'a mut Option<TerminationCause>,
     role: Role,
-    leadership_term_id: LeadershipTermId,
+    leadership_term_id: Option<LeadershipTermId>,
     time: i64,
 }
 
@@ -195,7 +195,7 @@ impl<'a> ClientSession<'a> {
 
     fn header(&self) -> [u8; HEADER_LENGTH] {
         let header = codec::SessionMessageHeader {
-            leadership_term_id: self.leadership_term_id.get(),
+            leadership_term_id: LeadershipTermId::number_of(self.leadership_term_id),
             cluster_session_id: self.info.id().get(),
             timestamp: self.time,
         };

@@ -6,7 +6,7 @@ use std::ops::{Bound, Deref, DerefMut};
 use rusteron_client::Aeron;
 
 use crate::codec;
-use crate::ids::{ClusterSessionId, CorrelationId};
+use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
 use crate::service::ack_ledger::send_all;
 use crate::service::client_session::ClientSession;
 use crate::service::error::{NotSent, ServiceError, ServiceResult, TerminationCause};
@@ -303,7 +303,7 @@ impl<'a> Cluster<'a> {
         let state = &self.lifecycle.state;
         // The consensus module writes the real header over it. The service id is all that counts.
         let header = codec::SessionMessageHeader {
-            leadership_term_id: state.leadership_term_id.get(),
+            leadership_term_id: LeadershipTermId::number_of(state.leadership_term_id),
             cluster_session_id: state.service_id.into(),
             timestamp: 0,
         };

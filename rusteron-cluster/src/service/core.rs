@@ -278,13 +278,14 @@ impl<S: ClusteredService> Core<S> {
                 if !wants_snapshot(&request, self.is_standby) {
                     return Ok(());
                 }
-                self.take_snapshot(network, LeadershipTermId::new(request.leadership_term_id))
+                let term = LeadershipTermId::from_number(request.leadership_term_id);
+                self.take_snapshot(network, term)
             }
             Message::NewLeadershipTermEvent(event) => {
                 let term = LeadershipTerm::new(&event);
                 self.check_app_version(term.app_version, false)?;
                 self.advance(term.log_position, term.timestamp);
-                self.state.leadership_term_id = term.leadership_term_id;
+                self.state.leadership_term_id = Some(term.leadership_term_id);
                 self.state.time_unit = term.time_unit;
                 self.call(network, "on_new_leadership_term", |service, cluster| {
                     service.on_new_leadership_term(cluster, &term)

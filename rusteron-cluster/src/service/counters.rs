@@ -26,9 +26,6 @@ const CLUSTER_ID: usize = 24;
 const SERVICE_COUNT: usize = 28;
 const RECORDING_IDS: usize = 32;
 
-/// The term of a log without a beginning.
-const NULL_TERM: i64 = -1;
-
 /// The counter of the position up to which the log is committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CommitPosition {
@@ -79,9 +76,9 @@ pub(crate) fn find(
 
 /// Reads the key of a recovery counter. The text of an error says why the service has no snapshot.
 fn recovery(key: &[u8], service_id: i32) -> Option<Result<Recovery, String>> {
-    let leadership_term_id = i64_at(key, TERM)?;
+    let leadership_term_id = LeadershipTermId::from_number(i64_at(key, TERM)?);
     let service_count = i32_at(key, SERVICE_COUNT)?;
-    let snapshot_recording_id = if leadership_term_id == NULL_TERM {
+    let snapshot_recording_id = if leadership_term_id.is_none() {
         None
     } else if (0..service_count).contains(&service_id) {
         Some(i64_at(key, RECORDING_IDS + 8 * usize::try_from(service_id).ok()?)?.into())
@@ -90,7 +87,7 @@ fn recovery(key: &[u8], service_id: i32) -> Option<Result<Recovery, String>> {
         return Some(Err(text));
     };
     Some(Ok(Recovery {
-        leadership_term_id: LeadershipTermId::new(leadership_term_id),
+        leadership_term_id,
         log_position: i64_at(key, LOG_POSITION)?,
         timestamp: i64_at(key, TIMESTAMP)?,
         snapshot_recording_id,
@@ -225,14 +222,14 @@ mod tests {
                 Recovery { leadership_term_id, log_position, timestamp, snapshot_recording_id };
             Some(Ok(recovery))
         };
-        assert_eq!(recovery(&key(-1, &[]), 0), expected(LeadershipTermId::new(-1), None));
+        assert_eq!(recovery(&key(-1, &[]), 0), expected(None, None));
         assert_eq!(
             recovery(&key(3, &[8, 9]), 0),
-            expected(LeadershipTermId::new(3), Some(8.into()))
+            expected(Some(LeadershipTermId::new(3)), Some(8.into()))
         );
         assert_eq!(
             recovery(&key(3, &[8, 9]), 1),
-            expected(LeadershipTermId::new(3), Some(9.into()))
+            expected(Some(LeadershipTermId::new(3)), Some(9.into()))
         );
         assert!(matches!(recovery(&key(3, &[8, 9]), 2), Some(Err(_))));
         assert!(matches!(recovery(&key(3, &[]), 0), Some(Err(_))));

@@ -15,7 +15,8 @@ pub(crate) struct State {
     pub(crate) log_position: i64,
     pub(crate) time: i64,
     pub(crate) time_unit: ClusterTimeUnit,
-    pub(crate) leadership_term_id: LeadershipTermId,
+    /// The term of the last snapshot or leader. `None` before both.
+    pub(crate) leadership_term_id: Option<LeadershipTermId>,
     pub(crate) sessions: Sessions,
     /// Memory for the claims of followers, which go nowhere.
     pub(crate) scratch: Vec<u8>,
@@ -32,7 +33,7 @@ impl State {
             log_position: -1,
             time: 0,
             time_unit: ClusterTimeUnit::default(),
-            leadership_term_id: LeadershipTermId::new(-1),
+            leadership_term_id: None,
             sessions: Sessions::new(),
             scratch: Vec::new(),
             end: None,

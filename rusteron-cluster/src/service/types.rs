@@ -234,7 +234,8 @@ impl JoinLog {
 /// The position from which a service recovers, as the consensus module's counter tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Recovery {
-    pub(crate) leadership_term_id: LeadershipTermId,
+    /// The term of the log. `None` for a log without a beginning.
+    pub(crate) leadership_term_id: Option<LeadershipTermId>,
     pub(crate) log_position: i64,
     pub(crate) timestamp: i64,
     /// The recording of the snapshot. `None` without a snapshot.

@@ -93,7 +93,7 @@ impl<S: ClusteredService> Core<S> {
     pub(crate) fn take_snapshot(
         &mut self,
         network: &mut dyn Network,
-        leadership_term_id: LeadershipTermId,
+        leadership_term_id: Option<LeadershipTermId>,
     ) -> Result<(), TerminationCause> {
         let app_version = self.settings.app_version;
         let background = self.background();
@@ -120,7 +120,7 @@ impl<S: ClusteredService> Core<S> {
 
 struct Content<'a, S> {
     background: Background<'a, S>,
-    leadership_term_id: LeadershipTermId,
+    leadership_term_id: Option<LeadershipTermId>,
     app_version: AppVersion,
 }
 
@@ -130,7 +130,7 @@ impl<S: ClusteredService> SnapshotContent for Content<'_, S> {
         let marker = |mark| codec::SnapshotMarker {
             type_id: SERVICE_SNAPSHOT,
             log_position: state.log_position,
-            leadership_term_id: self.leadership_term_id.get(),
+            leadership_term_id: LeadershipTermId::number_of(self.leadership_term_id),
             index: 0,
             mark,
             time_unit: state.time_unit.code(),

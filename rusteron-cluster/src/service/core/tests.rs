@@ -228,7 +228,7 @@ impl Harness {
         snapshot: Result<Option<&mut dyn SnapshotSource>, SnapshotError>,
     ) -> Result<(), TerminationCause> {
         let recovery = Recovery {
-            leadership_term_id: (-1).into(),
+            leadership_term_id: None,
             log_position: 0,
             timestamp: 10,
             snapshot_recording_id: None,

@@ -9,7 +9,7 @@ use rusteron_core::RecordingId;
 
 use crate::codec::{self, Message};
 use crate::error::{ClusterError, ClusterErrorKind, Result};
-use crate::ids::{ClusterSessionId, LeadershipTermId};
+use crate::ids::ClusterSessionId;
 use crate::service::clustered_service::ClusteredService;
 use crate::service::core::{Core, Settings, wants_snapshot};
 use crate::service::error::{ErrorPolicy, TerminationCause};
@@ -203,8 +203,7 @@ impl<S: ClusteredService> Run<S> {
         };
         let entry = check.log.beginning(check.service_id, check.is_last_snapshot_wanted)?;
         let recovery = Recovery {
-            leadership_term_id: entry
-                .map_or(LeadershipTermId::new(-1), |entry| entry.leadership_term_id),
+            leadership_term_id: entry.map(|entry| entry.leadership_term_id),
             log_position: entry.map_or(0, |entry| entry.log_position),
             timestamp: entry.map_or(0, |entry| entry.timestamp),
             snapshot_recording_id: entry.map(|entry| entry.recording_id),

@@ -76,7 +76,10 @@ fn events_reach_the_service_in_order() {
     ];
     assert_eq!(harness.events(), expected);
     let state = harness.core.state();
-    assert_eq!((state.leadership_term_id, state.time_unit), (6.into(), ClusterTimeUnit::Micros));
+    assert_eq!(
+        (state.leadership_term_id, state.time_unit),
+        (Some(6.into()), ClusterTimeUnit::Micros)
+    );
     assert_eq!((state.log_position, state.time, state.member_id), (256, 12, 2));
     // One for the client's channel, one for the unknown session.
     assert_eq!(harness.network.errors.len(), 2);
