@@ -1,6 +1,6 @@
 //! The types, keys and labels of an archive's counters, as Java's archive writes them.
 
-use crate::ids::{ControlSessionId, RecordingId};
+use crate::ids::{ArchiveId, ControlSessionId, RecordingId};
 
 use std::time::Duration;
 
@@ -61,13 +61,13 @@ pub(crate) struct RecordedStream<'a> {
 /// Makes the layouts of an archive's counters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ArchiveCounters {
-    pub(crate) archive_id: i64,
+    pub(crate) archive_id: ArchiveId,
 }
 
 impl ArchiveCounters {
     /// Finds the owner of the counter of errors: the client of an archive of this id that uses the media driver.
     pub(crate) fn find_owner(self, counters: &CountersReader<'_>) -> Option<i64> {
-        let is_ours = |key: &[u8]| i64_at(key, 0) == Some(self.archive_id);
+        let is_ours = |key: &[u8]| i64_at(key, 0) == Some(self.archive_id.get());
         let found =
             counters.iter().find(|counter| counter.type_id == ERRORS && is_ours(&counter.key));
         found.map(|counter| counter.owner_id)
@@ -138,7 +138,7 @@ impl ArchiveCounters {
         let source = cut(stream.source_identity, MAX_KEY_LENGTH - key.len() - lengths);
         key.extend((source.len() as i32).to_le_bytes());
         key.extend(source.as_bytes());
-        key.extend(self.archive_id.to_le_bytes());
+        key.extend(self.archive_id.get().to_le_bytes());
         let name = format!("rec-pos: {recording_id} {session_id} {stream_id} ");
         let label = self.label(&name, stream.stripped_channel);
         CounterLayout { type_id: RECORDING_POSITION, key, label }
@@ -148,13 +148,13 @@ impl ArchiveCounters {
     ///
     /// `client` is what the client tells of itself, and where it is. It is cut to fit, where Java's archive fails.
     pub(crate) fn control_session(self, session: ControlSessionId, client: &str) -> CounterLayout {
-        let key = [self.archive_id.to_le_bytes(), session.get().to_le_bytes()].concat();
+        let key = [self.archive_id.get().to_le_bytes(), session.get().to_le_bytes()].concat();
         let label = self.label("control-session: ", client);
         CounterLayout { type_id: CONTROL_SESSION, key, label }
     }
 
     fn layout(self, type_id: i32, name: &str) -> CounterLayout {
-        let (key, label) = (self.archive_id.to_le_bytes().to_vec(), self.label(name, ""));
+        let (key, label) = (self.archive_id.get().to_le_bytes().to_vec(), self.label(name, ""));
         CounterLayout { type_id, key, label }
     }
 
@@ -175,7 +175,7 @@ fn cut(text: &str, length: usize) -> String {
 mod tests {
     use super::*;
 
-    const COUNTERS: ArchiveCounters = ArchiveCounters { archive_id: -7 };
+    const COUNTERS: ArchiveCounters = ArchiveCounters { archive_id: ArchiveId::new(-7) };
 
     fn stream<'a>(stripped_channel: &'a str, source_identity: &'a str) -> RecordedStream<'a> {
         let (recording_id, session_id, stream_id) = (3.into(), -5, 10);

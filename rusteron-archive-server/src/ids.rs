@@ -4,7 +4,7 @@
 use std::fmt;
 
 pub(crate) use rusteron_core::ids::{
-    ControlSessionId, CorrelationId, RecordingId, ReplaySessionId, ReplicationId,
+    ArchiveId, ControlSessionId, CorrelationId, RecordingId, ReplaySessionId, ReplicationId,
 };
 
 /// Stands for no id in messages and answers.

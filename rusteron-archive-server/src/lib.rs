@@ -118,6 +118,6 @@ pub use control::authentication::{
 pub use error::{Result, ServerError, ServerErrorKind};
 pub use rusteron_core::dir_access::DirAccess;
 #[doc(inline)]
-pub use rusteron_core::ids::{ControlSessionId, RecordingId};
+pub use rusteron_core::ids::{ArchiveId, ControlSessionId, RecordingId};
 pub use segment::checksum::Checksum;
 pub use server::ArchiveServer;

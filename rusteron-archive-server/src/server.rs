@@ -15,6 +15,7 @@ use rusteron_media_driver::MediaDriver;
 use crate::context::{ArchiveServerContext, ArchiveThreadingMode};
 use crate::error::{Result, ServerError, ServerErrorKind};
 #[cfg(feature = "driver")]
+use crate::ids::ArchiveId;
 use crate::mark_file::Lock;
 use crate::network::{AgentOnThread, ConductorAgent, Started, start};
 
@@ -69,7 +70,7 @@ use crate::network::{AgentOnThread, ConductorAgent, Started, start};
 #[must_use = "the server ends when this is dropped"]
 pub struct ArchiveServer {
     agents: Agents,
-    archive_id: i64,
+    archive_id: ArchiveId,
     control_channel: String,
     archive_dir: PathBuf,
     aeron_dir: PathBuf,
@@ -238,7 +239,7 @@ impl ArchiveServer {
     }
 
     /// Returns the id of the archive in the keys and labels of its counters.
-    pub fn archive_id(&self) -> i64 {
+    pub fn archive_id(&self) -> ArchiveId {
         self.archive_id
     }
 

@@ -44,7 +44,7 @@ use rusteron_sys::archive as sys;
 use crate::checks::{Id, forbid_reentry, is_entered, not_negative, unless_null};
 use crate::context::ArchiveContext;
 use crate::error::{ArchiveError, ArchiveErrorKind, Result, phrases};
-use crate::ids::ControlSessionId;
+use crate::ids::{ArchiveId, ControlSessionId};
 
 /// A session with an archive. Starts, stops, lists and replays recordings.
 ///
@@ -109,7 +109,7 @@ pub struct Archive {
     /// Held during requests. C has a lock of its own, but context changes are outside of it.
     requests: Mutex<()>,
     was_connected: AtomicBool,
-    archive_id: i64,
+    archive_id: Option<ArchiveId>,
     control_session_id: ControlSessionId,
     /// The control request channel as the caller set it, for errors.
     channel: String,
@@ -190,7 +190,7 @@ impl Archive {
             aeron,
             requests: Mutex::default(),
             was_connected: AtomicBool::new(true),
-            archive_id,
+            archive_id: unless_null(archive_id).map(ArchiveId::new),
             control_session_id: ControlSessionId::new(control_session_id),
             channel,
         }
@@ -218,8 +218,8 @@ impl Archive {
     ///
     /// Corresponds to `aeron_archive_get_archive_id`.
     #[doc(alias = "aeron_archive_get_archive_id")]
-    pub fn archive_id(&self) -> Option<i64> {
-        unless_null(self.archive_id)
+    pub fn archive_id(&self) -> Option<ArchiveId> {
+        self.archive_id
     }
 
     /// The id that the archive has given this session.

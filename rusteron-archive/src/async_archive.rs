@@ -32,7 +32,9 @@ use crate::async_archive::requests::{Answer, Expected, Requests};
 use crate::checks::{Id, NULL_VALUE, not_negative, number_of, unless_null};
 use crate::context::ArchiveContext;
 use crate::error::{ArchiveError, Result};
-use crate::ids::{ControlSessionId, RecordingSubscriptionId, ReplaySessionId, ReplicationId};
+use crate::ids::{
+    ArchiveId, ControlSessionId, RecordingSubscriptionId, ReplaySessionId, ReplicationId,
+};
 use crate::recording_descriptor::{RecordingDescriptor, RecordingSubscriptionDescriptor};
 
 type Proxy = *mut sys::aeron_archive_proxy_t;
@@ -121,7 +123,7 @@ impl AsyncArchive {
     }
 
     /// As [`Archive::archive_id`].
-    pub fn archive_id(&self) -> Option<i64> {
+    pub fn archive_id(&self) -> Option<ArchiveId> {
         self.requests.archive.archive_id()
     }
 

@@ -62,7 +62,8 @@ pub use context::ArchiveContext;
 pub use error::{ArchiveError, ArchiveErrorKind, Result};
 pub use events::{RecordingSignal, RecordingSignalKind};
 pub use ids::{
-    ControlSessionId, CorrelationId, RecordingSubscriptionId, ReplaySessionId, ReplicationId,
+    ArchiveId, ControlSessionId, CorrelationId, RecordingSubscriptionId, ReplaySessionId,
+    ReplicationId,
 };
 pub use persistent_subscription::{
     MessageInfo, PersistentSubscription, PersistentSubscriptionContext,

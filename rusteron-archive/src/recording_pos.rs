@@ -4,6 +4,8 @@ use rusteron_client::{Aeron, Position};
 use rusteron_core::RecordingId;
 use rusteron_core::cnc::{i32_at, i64_at};
 
+use crate::ids::ArchiveId;
+
 const TYPE_ID: i32 = 100;
 const RECORDING_ID: usize = 0;
 const SESSION_ID: usize = 8;
@@ -36,7 +38,7 @@ pub struct RecordingPos {
     recording_id: RecordingId,
     session_id: i32,
     source_identity: String,
-    archive_id: Option<i64>,
+    archive_id: Option<ArchiveId>,
 }
 
 impl RecordingPos {
@@ -51,7 +53,7 @@ impl RecordingPos {
     pub fn find_by_recording_id(
         aeron: &Aeron,
         recording_id: RecordingId,
-        archive_id: Option<i64>,
+        archive_id: Option<ArchiveId>,
     ) -> Option<Self> {
         Self::find(aeron, |found| found.recording_id == recording_id && found.is_of(archive_id))
     }
@@ -64,7 +66,7 @@ impl RecordingPos {
     pub fn find_by_session_id(
         aeron: &Aeron,
         session_id: i32,
-        archive_id: Option<i64>,
+        archive_id: Option<ArchiveId>,
     ) -> Option<Self> {
         Self::find(aeron, |found| found.is_of_session(session_id, archive_id))
     }
@@ -94,11 +96,11 @@ impl RecordingPos {
         })
     }
 
-    pub(crate) fn is_of_session(&self, session_id: i32, archive_id: Option<i64>) -> bool {
+    pub(crate) fn is_of_session(&self, session_id: i32, archive_id: Option<ArchiveId>) -> bool {
         self.session_id == session_id && self.is_of(archive_id)
     }
 
-    fn is_of(&self, archive_id: Option<i64>) -> bool {
+    fn is_of(&self, archive_id: Option<ArchiveId>) -> bool {
         archive_id.is_none() || self.archive_id == archive_id
     }
 
@@ -161,7 +163,7 @@ impl RecordingPos {
     /// [`Archive::archive_id`](crate::Archive::archive_id).
     ///
     /// Corresponds to the archive id in the key of the counter, which C compares only.
-    pub fn archive_id(&self) -> Option<i64> {
+    pub fn archive_id(&self) -> Option<ArchiveId> {
         self.archive_id
     }
 }
@@ -172,6 +174,6 @@ fn source_identity_end(key: &[u8]) -> Option<usize> {
 }
 
 /// Returns the archive id in a counter's key, or `None` for an archive without an id.
-fn archive_id_in(key: &[u8]) -> Option<i64> {
-    i64_at(key, source_identity_end(key)?)
+fn archive_id_in(key: &[u8]) -> Option<ArchiveId> {
+    Some(ArchiveId::new(i64_at(key, source_identity_end(key)?)?))
 }

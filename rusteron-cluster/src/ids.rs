@@ -8,6 +8,10 @@ rusteron_core::ids! {
     pub ClusterSessionId(i64);
     /// The id of the term of a leader. Terms count up.
     pub LeadershipTermId(i64);
+    /// The id of a member of a cluster.
+    pub MemberId(i32);
+    /// The id of a service on its node. A node counts its services from 0.
+    pub ServiceId(i32);
 }
 
 #[cfg(feature = "service")]

@@ -150,7 +150,7 @@ pub use client::{
     Ingress, IngressClaim, IngressEndpoints, JoinError, SessionHeader,
 };
 pub use error::{ClusterError, ClusterErrorKind, Result};
-pub use ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
+pub use ids::{ClusterSessionId, CorrelationId, LeadershipTermId, MemberId, ServiceId};
 #[doc(inline)]
 pub use rusteron_core::{CredentialsSupplier, RecordingId};
 #[cfg(feature = "service")]

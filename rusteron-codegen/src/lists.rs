@@ -98,6 +98,9 @@ fn set(setting: &Setting, is_plain: bool) -> String {
         (Kind::Text { .. } | Kind::IdleArguments, _) => "Some".to_owned(),
         (Kind::Flag, _) => "flag".to_owned(),
         (Kind::Size(_), _) => "size".to_owned(),
+        (Kind::Number(_), _) if setting.id.is_some() => {
+            format!("|text| number(text).map({}::new)", setting.value_type())
+        }
         (Kind::Number(_), _) => "number".to_owned(),
         (Kind::Duration, _) if setting.is_in_millis() => {
             "|text| number(text).map(Duration::from_millis)".to_owned()

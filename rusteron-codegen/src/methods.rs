@@ -77,6 +77,7 @@ fn default(setting: &Setting) -> String {
         Kind::Duration => format!("Duration::from_nanos({})", nanos(text)),
         Kind::Text { .. } => format!("{text:?}.to_owned()"),
         Kind::Path => format!("PathBuf::from({text:?})"),
+        Kind::Number(_) if setting.id.is_some() => format!("{}::new({text})", setting.value_type()),
         Kind::IdleStrategy | Kind::Enum(_) => {
             format!("{}::{}", setting.value_type(), variant(text))
         }
@@ -218,6 +219,12 @@ fn field_access(setting: &Setting) -> Access {
                 false => ("value", "&Path", format!("&{field}")),
             };
             ("impl Into<PathBuf>".into(), prepare, value, result.into(), load)
+        }
+        (Kind::Number(_), false) if setting.id.is_some() => {
+            let id = field_type(setting);
+            let check = check(&setting.value_text("value"));
+            let prepare = format!("let value: {id} = value.into();\n        {check}");
+            (format!("impl Into<{id}>"), prepare, "value", id, field.clone())
         }
         (_, is_optional) => {
             let check = check(&setting.value_text("value"));
@@ -394,6 +401,7 @@ mod tests {
                 "wait: Duration",
                 "wait: Duration::from_nanos(5000000000)",
             ),
+            ("id -\n  number i32, default 2, id Id", "id: Id", "id: Id::new(2)"),
             ("label -\n  text", "label: String", "label: String::new()"),
             ("label -\n  text, default a", "label: String", "label: \"a\".to_owned()"),
             ("dir -\n  path, default x", "dir: PathBuf", "dir: PathBuf::from(\"x\")"),
@@ -415,6 +423,8 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+        let text = plain("id -\n  number i32, default 2, values 0..9, id Id");
+        assert!(text.contains("fn set_id(&mut self, value: impl Into<Id>)"), "{text}");
         let text = plain("wait -\n  optional duration, values 1ns..1s");
         assert!(text.contains("if let Some(value) = value {"), "{text}");
     }

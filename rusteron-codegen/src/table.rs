@@ -36,6 +36,7 @@
 /// - `name X`: the name in Rust, if it differs;
 /// - `by hand`: the setter and the getter are written by hand;
 /// - `read F`: without C, a function that returns the value of a text, or what a text must be;
+/// - `id T`: without C, the type of the id that the number is, in place of the number's;
 /// - `not in Python`: Python has no keyword argument for the setting.
 #[derive(Debug)]
 pub struct Table(pub(crate) Vec<Setting>);
@@ -59,6 +60,8 @@ pub(crate) struct Setting {
     pub(crate) words: Vec<String>,
     /// The function that reads the text of a setting without C.
     pub(crate) read: Option<String>,
+    /// The type of the id that a number without C is.
+    pub(crate) id: Option<String>,
     renamed: Option<String>,
     pub(crate) by_hand: bool,
     pub(crate) not_in_python: bool,
@@ -185,6 +188,7 @@ impl Setting {
                 ("default", value) => setting.default = Some(value.to_owned()),
                 ("name", value) => setting.renamed = Some(value.to_owned()),
                 ("read", value) if is_plain => setting.read = Some(value.to_owned()),
+                ("id", value) if is_plain => setting.id = Some(value.to_owned()),
                 ("words", value) => setting.words = value.split(' ').map(str::to_owned).collect(),
                 ("values", value) => setting.values = Some(Values::parse(value)?),
                 ("must", value) if matches!(setting.kind, Kind::Size(_)) && !is_plain => {
@@ -232,7 +236,8 @@ impl Setting {
     pub(crate) fn value_type(&self) -> &str {
         match &self.kind {
             Kind::Flag => "bool",
-            Kind::Size(ty) | Kind::Number(ty) | Kind::Enum(ty) | Kind::Custom(ty, _) => ty,
+            Kind::Number(ty) => self.id.as_ref().unwrap_or(ty),
+            Kind::Size(ty) | Kind::Enum(ty) | Kind::Custom(ty, _) => ty,
             Kind::Duration => "Duration",
             Kind::Text { .. } | Kind::IdleArguments => "String",
             Kind::Path => "PathBuf",

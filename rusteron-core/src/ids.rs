@@ -64,6 +64,8 @@ macro_rules! ids {
 }
 
 ids! {
+    /// The id of an archive, which distinguishes it from others on its media driver.
+    pub ArchiveId(i64);
     /// The id of a client's control session with an archive.
     pub ControlSessionId(i64);
     /// The id of a request, which the answer and errors about the request repeat, or of a timer of a

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use rusteron_archive as rust;
-use rusteron_archive::{ReplayLength, ReplayParams, SourceLocation};
+use rusteron_archive::{ArchiveId, ReplayLength, ReplayParams, SourceLocation};
 
 use crate::buffer::Payload;
 use crate::channel_uri::Channel;
@@ -120,7 +120,7 @@ impl Archive {
     /// The archive's own id, or `None` if the archive does not tell.
     #[getter]
     fn archive_id(&self) -> PyResult<Option<i64>> {
-        Ok(self.slot.enter()?.archive_id())
+        Ok(self.slot.enter()?.archive_id().map(ArchiveId::get))
     }
 
     /// The id of this session.

@@ -64,7 +64,7 @@ impl ArchiveServer {
         }
         let server = wait::interruptible(py, move || launch(context))?.map_err(error::server)?;
         Ok(Self {
-            archive_id: server.archive_id(),
+            archive_id: server.archive_id().get(),
             control_channel: server.control_channel().to_owned(),
             archive_dir: server.archive_dir().to_owned(),
             aeron_dir: server.aeron_dir().to_owned(),

@@ -70,7 +70,7 @@ impl Parts {
         let ok = |value| Ok(Some(Answer::Ok(value)));
         match command {
             Message::KeepAliveRequest(_) => Ok(None),
-            Message::ArchiveIdRequest(_) => ok(turn.settings.archive_id),
+            Message::ArchiveIdRequest(_) => ok(turn.settings.archive_id.get()),
             Message::StartRecordingRequest2(m) => {
                 let source = Source::new(m.stream_id, m.source_location, m.auto_stop, m.channel);
                 recordings.start(turn, requester, &source)?;

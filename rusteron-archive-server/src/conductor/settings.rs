@@ -3,11 +3,12 @@
 use crate::channel::ResponseDefaults;
 use crate::conductor::effect::ControlSessionId;
 use crate::control::session::SessionSettings;
+use crate::ids::ArchiveId;
 
 /// Settings of the conductor. Lengths are in bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct ConductorSettings {
-    pub(crate) archive_id: i64,
+    pub(crate) archive_id: ArchiveId,
     pub(crate) session: SessionSettings,
     /// The id of the first control session. Ids of an earlier archive should not come again soon.
     pub(crate) first_session_id: ControlSessionId,

@@ -11,16 +11,17 @@ use rusteron_core::cnc::ClientIdentity;
 use crate::context::ArchiveServerContext;
 use crate::counters::ArchiveCounters;
 use crate::error::{Result, ServerError, ServerErrorKind};
+use crate::ids::ArchiveId;
 
 /// The archive id that stands for a number of the media driver.
 const NO_ID: i64 = -1;
 
 /// Returns the archive's id: the one of the settings, or a number of the media driver.
-pub(crate) fn archive_id(settings: &ArchiveServerContext) -> Result<i64> {
+pub(crate) fn archive_id(settings: &ArchiveServerContext) -> Result<ArchiveId> {
     match settings.archive_id() {
         // The client that stays tells the driver of the id when it connects.
-        NO_ID => Ok(Aeron::connect(context(settings)?)?.next_correlation_id()),
-        id => Ok(id),
+        NO_ID => Ok(Aeron::connect(context(settings)?)?.next_correlation_id().into()),
+        id => Ok(id.into()),
     }
 }
 

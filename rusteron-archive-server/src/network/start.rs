@@ -19,7 +19,7 @@ use crate::context::{ArchiveServerContext, ArchiveThreadingMode};
 use crate::control::session::SessionSettings;
 use crate::counters::{ArchiveCounters, MeasuredAgent};
 use crate::error::{Result, ServerError, ServerErrorKind};
-use crate::ids::ControlSessionId;
+use crate::ids::{ArchiveId, ControlSessionId};
 use crate::mark_file::MarkFile;
 use crate::mark_file::lock::LOCK_NAME;
 use crate::network::adding::await_all;
@@ -36,7 +36,7 @@ use crate::storage::{Directory, Storage, SyncLevel};
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) agent: AgentOnThread<ConductorAgent>,
-    pub(crate) archive_id: i64,
+    pub(crate) archive_id: ArchiveId,
     /// Where clients send requests: over UDP, or over IPC if that is disabled.
     pub(crate) control_channel: String,
     pub(crate) archive_dir: PathBuf,
@@ -151,10 +151,10 @@ fn canonical(dir: &Path) -> Result<PathBuf> {
     dir.canonicalize().map_err(|error| ServerError::file(dir, &error))
 }
 
-fn activate_mark_file(settings: &ArchiveServerContext, archive_id: i64) -> Result<MarkFile> {
+fn activate_mark_file(settings: &ArchiveServerContext, archive_id: ArchiveId) -> Result<MarkFile> {
     let context = client::context(settings)?;
     let file_page_size = client::file_page_size(&context)?;
-    MarkFile::activate(settings, context.dir(), archive_id, file_page_size)
+    MarkFile::activate(settings, context.dir(), archive_id.get(), file_page_size)
 }
 
 /// Deletes what an earlier archive has left, except for its mark file and what belongs to that, and
@@ -334,12 +334,12 @@ fn with_port(channel: &str, port: &str) -> String {
     channel.split_inclusive(['?', '|']).map(with_port).collect()
 }
 
-fn conductor_settings(settings: &ArchiveServerContext, archive_id: i64) -> ConductorSettings {
+fn conductor_settings(settings: &ArchiveServerContext, archive_id: ArchiveId) -> ConductorSettings {
     let int = |length: usize| i32::try_from(length).unwrap_or(i32::MAX);
     let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     let nanos = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
     // Random, so that a client of an earlier archive does not find its session's id in use.
-    let random = RandomState::new().hash_one(archive_id);
+    let random = RandomState::new().hash_one(archive_id.get());
     ConductorSettings {
         archive_id,
         session: SessionSettings {

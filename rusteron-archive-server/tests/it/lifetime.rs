@@ -155,7 +155,7 @@ fn archive_id_in_use_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut context = fixture.context().clone();
     context
-        .set_archive_id(fixture.server().archive_id())
+        .set_archive_id(fixture.server().archive_id().get())
         .and_then(|context| context.set_archive_dir(dir.path()))
         .expect("settings");
     let error = ArchiveServer::launch(context.clone()).expect_err("the same id");

@@ -22,7 +22,7 @@ use crate::client::pending_ingress::{IngressStream, PendingIngress};
 use crate::client::session::Session;
 use crate::client::shared_session::{Leader, SharedSession};
 use crate::error::{ClusterError, ClusterErrorKind, Result};
-use crate::ids::CorrelationId;
+use crate::ids::{CorrelationId, MemberId};
 use crate::stream::poll_or_request;
 
 /// The leader's default heartbeat timeout, for leaders that do not report theirs.
@@ -220,12 +220,12 @@ struct Network {
     adding_egress: Option<Registration<Subscription>>,
     egress: Option<Subscription>,
     ingress_stream: IngressStream,
-    ingress: BTreeMap<i32, PendingIngress>,
+    ingress: BTreeMap<MemberId, PendingIngress>,
 }
 
 impl Network {
     /// Returns the publication to a member and the egress, once, after the cluster has answered.
-    fn take(&mut self, member_id: i32) -> Option<(AnyPublication, Subscription)> {
+    fn take(&mut self, member_id: MemberId) -> Option<(AnyPublication, Subscription)> {
         let publication = self.ingress.get_mut(&member_id)?.added.take()?;
         let egress = self.egress.take()?;
         self.clear();
@@ -239,7 +239,7 @@ impl Network {
         self.adding_egress = None;
     }
 
-    fn publication(&mut self, member_id: i32) -> Option<&mut AnyPublication> {
+    fn publication(&mut self, member_id: MemberId) -> Option<&mut AnyPublication> {
         self.ingress.get_mut(&member_id)?.added.as_mut()
     }
 }
@@ -265,20 +265,20 @@ impl ConnectIo for Network {
         }
     }
 
-    fn poll_ingress(&mut self, member_id: i32, channel: &str) -> Result<bool, Error> {
+    fn poll_ingress(&mut self, member_id: MemberId, channel: &str) -> Result<bool, Error> {
         let pending = self.ingress.entry(member_id).or_default();
         pending.poll(&self.aeron, channel, &self.ingress_stream)
     }
 
-    fn is_connected(&mut self, member_id: i32) -> bool {
+    fn is_connected(&mut self, member_id: MemberId) -> bool {
         self.publication(member_id).is_some_and(|publication| publication.is_connected())
     }
 
-    fn close_ingress(&mut self, member_id: i32) {
+    fn close_ingress(&mut self, member_id: MemberId) {
         self.ingress.remove(&member_id);
     }
 
-    fn offer(&mut self, member_id: i32, message: &[u8]) -> Result<(), OfferError> {
+    fn offer(&mut self, member_id: MemberId, message: &[u8]) -> Result<(), OfferError> {
         match self.publication(member_id) {
             Some(publication) => publication.offer(message).map(drop),
             None => Err(OfferError::NotConnected),

@@ -11,7 +11,7 @@ use crate::client::egress::Egress;
 use crate::client::ingress::{Ingress, IngressClaim};
 use crate::client::session::ClusterState;
 use crate::error::Result;
-use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
+use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId, MemberId};
 #[cfg(doc)]
 use crate::{
     client::context::ClusterContext, client::session::ClusterCloseCause, error::ClusterErrorKind,
@@ -314,7 +314,7 @@ impl ClusterClient {
     }
 
     /// Returns the member id of the current leader.
-    pub fn leader_member_id(&self) -> i32 {
+    pub fn leader_member_id(&self) -> MemberId {
         self.ingress.leader_member_id()
     }
 

@@ -10,7 +10,7 @@ use crate::client::egress::{Egress, EventCode};
 use crate::client::session::{ClusterCloseCause, ClusterState};
 use crate::client::shared_session::{Leader, SharedSession, Version};
 use crate::error::{ClusterError, ClusterErrorKind, Result};
-use crate::ids::{ClusterSessionId, LeadershipTermId};
+use crate::ids::{ClusterSessionId, LeadershipTermId, MemberId};
 
 /// The receiving half of a session: the leader's messages, and the events that [`Ingress`] follows.
 ///
@@ -35,7 +35,7 @@ struct Events {
     /// Events of new leaders so far.
     leaders: u64,
     leadership_term_id: LeadershipTermId,
-    leader_member_id: i32,
+    leader_member_id: MemberId,
     /// The image on which the leader sends.
     image_correlation_id: i64,
 }
@@ -191,7 +191,7 @@ impl ClusterEgress {
     }
 
     /// Returns the member id of the leader that announced itself last.
-    pub fn leader_member_id(&self) -> i32 {
+    pub fn leader_member_id(&self) -> MemberId {
         self.events.leader_member_id
     }
 

@@ -30,14 +30,14 @@ use crate::codec::{
     ChallengeResponse, Message, MessageHeader, SCHEMA_ID, SessionConnectRequest, SessionEvent,
 };
 use crate::error::{ClusterError, ClusterErrorKind, Result};
-use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
+use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId, MemberId};
 use crate::stream::{ingress_channel, is_temporary};
 
 /// The version of the client's protocol, 0.3.0. The cluster compares the major number.
 const PROTOCOL_VERSION: i32 = 3 << 8;
 
 /// The id of the one member of a cluster without endpoints.
-const ONLY_MEMBER: i32 = -1;
+const ONLY_MEMBER: MemberId = MemberId::new(-1);
 
 /// The state of an attempt to connect.
 ///
@@ -72,16 +72,16 @@ pub(crate) trait ConnectIo {
     fn response_channel(&mut self) -> Result<Option<String>, Error>;
 
     /// Requests a publication to a member if necessary. Returns whether it has been added.
-    fn poll_ingress(&mut self, member_id: i32, channel: &str) -> Result<bool, Error>;
+    fn poll_ingress(&mut self, member_id: MemberId, channel: &str) -> Result<bool, Error>;
 
     /// Returns whether the member's publication is connected.
-    fn is_connected(&mut self, member_id: i32) -> bool;
+    fn is_connected(&mut self, member_id: MemberId) -> bool;
 
     /// Closes the member's publication, or cancels its request.
-    fn close_ingress(&mut self, member_id: i32);
+    fn close_ingress(&mut self, member_id: MemberId);
 
     /// Offers a message to a member.
-    fn offer(&mut self, member_id: i32, message: &[u8]) -> Result<(), OfferError>;
+    fn offer(&mut self, member_id: MemberId, message: &[u8]) -> Result<(), OfferError>;
 
     /// Passes messages to the handler, with the id of their image, until the handler returns true.
     fn poll_responses(
@@ -106,9 +106,9 @@ pub(crate) struct Connect {
     /// True if each member has an endpoint: by the settings, or by a redirect.
     has_endpoints: bool,
     /// The leader that a redirect has named, and the time until which other members are not asked.
-    leader: Option<(i32, Instant)>,
+    leader: Option<(MemberId, Instant)>,
     /// The member that gets the request.
-    chosen: i32,
+    chosen: MemberId,
     is_challenged: bool,
     /// The time at which the chosen member's disconnection was noticed.
     lost_since: Option<Instant>,
@@ -118,7 +118,7 @@ pub(crate) struct Connect {
 
 #[derive(Debug)]
 struct Member {
-    id: i32,
+    id: MemberId,
     channel: String,
     is_added: bool,
     /// The reason why there is no publication to the member.
@@ -130,12 +130,12 @@ struct Member {
 pub(crate) struct Connected {
     pub(crate) cluster_session_id: ClusterSessionId,
     pub(crate) leadership_term_id: LeadershipTermId,
-    pub(crate) leader_member_id: i32,
+    pub(crate) leader_member_id: MemberId,
     pub(crate) leader_heartbeat_timeout: Option<Duration>,
     /// The image on which the leader answered.
     pub(crate) image_correlation_id: i64,
     /// The member with the ingress publication.
-    pub(crate) member_id: i32,
+    pub(crate) member_id: MemberId,
     pub(crate) has_endpoints: bool,
 }
 
@@ -143,7 +143,7 @@ pub(crate) struct Connected {
 enum Response {
     Connected(Connected),
     Challenge { cluster_session_id: ClusterSessionId, encoded_challenge: Vec<u8> },
-    Redirect { leader_member_id: i32, endpoints: String },
+    Redirect { leader_member_id: MemberId, endpoints: String },
     Refused(ClusterError),
 }
 
@@ -383,7 +383,7 @@ impl Connect {
                         refused(ClusterErrorKind::AuthenticationRejected)
                     }
                     EventCode::Redirect => Response::Redirect {
-                        leader_member_id: event.leader_member_id,
+                        leader_member_id: MemberId::new(event.leader_member_id),
                         endpoints: detail.into_owned(),
                     },
                     EventCode::Closed | EventCode::Unknown(_) => return None,
@@ -398,7 +398,7 @@ impl Connect {
         Connected {
             cluster_session_id: ClusterSessionId::new(event.cluster_session_id),
             leadership_term_id: LeadershipTermId::new(event.leadership_term_id),
-            leader_member_id: event.leader_member_id,
+            leader_member_id: MemberId::new(event.leader_member_id),
             leader_heartbeat_timeout: heartbeat_timeout.map(Duration::from_nanos),
             image_correlation_id,
             member_id: self.chosen,
@@ -432,7 +432,7 @@ impl Connect {
     fn redirect(
         &mut self,
         io: &mut impl ConnectIo,
-        leader_member_id: i32,
+        leader_member_id: MemberId,
         endpoints: &str,
         now: Instant,
     ) -> Result<()> {

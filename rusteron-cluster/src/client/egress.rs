@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use rusteron_client::{Action, Header};
 
 use crate::codec::{self, MessageHeader, SCHEMA_ID, SessionMessageHeader};
-use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
+use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId, MemberId};
 
 /// A message from the cluster to a session. Valid during the handler's call only.
 ///
@@ -33,7 +33,7 @@ pub enum Egress<'a> {
         /// The leader's term.
         leadership_term_id: LeadershipTermId,
         /// The leader's member id.
-        leader_member_id: i32,
+        leader_member_id: MemberId,
         /// The kind of event.
         code: EventCode,
         /// The cluster's text, such as the reason of a close.
@@ -44,7 +44,7 @@ pub enum Egress<'a> {
         /// The new leader's term.
         leadership_term_id: LeadershipTermId,
         /// The new leader's member id.
-        leader_member_id: i32,
+        leader_member_id: MemberId,
         /// The ingress endpoints of all members, as in
         /// [`IngressEndpoints`](crate::IngressEndpoints).
         ingress_endpoints: Cow<'a, str>,
@@ -124,7 +124,7 @@ impl<'a> Egress<'a> {
                 let egress = Self::SessionEvent {
                     correlation_id: CorrelationId::new(event.correlation_id),
                     leadership_term_id: LeadershipTermId::new(event.leadership_term_id),
-                    leader_member_id: event.leader_member_id,
+                    leader_member_id: MemberId::new(event.leader_member_id),
                     code: EventCode::from(event.code),
                     detail: String::from_utf8_lossy(event.detail),
                 };
@@ -133,7 +133,7 @@ impl<'a> Egress<'a> {
             codec::Message::NewLeaderEvent(event) => {
                 let egress = Self::NewLeader {
                     leadership_term_id: LeadershipTermId::new(event.leadership_term_id),
-                    leader_member_id: event.leader_member_id,
+                    leader_member_id: MemberId::new(event.leader_member_id),
                     ingress_endpoints: String::from_utf8_lossy(event.ingress_endpoints),
                 };
                 (event.cluster_session_id, egress)

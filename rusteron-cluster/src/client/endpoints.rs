@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{ClusterError, Result};
+use crate::ids::MemberId;
 
 /// The ingress endpoints of a cluster's members, by member id.
 ///
@@ -21,29 +22,32 @@ use crate::error::{ClusterError, Result};
 /// # }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IngressEndpoints(Vec<(i32, String)>);
+pub struct IngressEndpoints(Vec<(MemberId, String)>);
 
 impl IngressEndpoints {
     /// Returns the endpoints of members. Of a repeated member id, the last endpoint counts.
-    pub fn new<E: Into<String>>(members: impl IntoIterator<Item = (i32, E)>) -> Self {
+    pub fn new<M: Into<MemberId>, E: Into<String>>(
+        members: impl IntoIterator<Item = (M, E)>,
+    ) -> Self {
         let mut endpoints = Self(Vec::new());
         for (member_id, endpoint) in members {
-            endpoints.insert(member_id, endpoint.into());
+            endpoints.insert(member_id.into(), endpoint.into());
         }
         endpoints
     }
 
     /// Returns the endpoint of a member.
-    pub fn get(&self, member_id: i32) -> Option<&str> {
+    pub fn get(&self, member_id: impl Into<MemberId>) -> Option<&str> {
+        let member_id = member_id.into();
         self.iter().find(|member| member.0 == member_id).map(|member| member.1)
     }
 
     /// Returns member ids and endpoints in the order in which they were given.
-    pub fn iter(&self) -> impl Iterator<Item = (i32, &str)> {
+    pub fn iter(&self) -> impl Iterator<Item = (MemberId, &str)> {
         self.0.iter().map(|(member_id, endpoint)| (*member_id, endpoint.as_str()))
     }
 
-    fn insert(&mut self, member_id: i32, endpoint: String) {
+    fn insert(&mut self, member_id: MemberId, endpoint: String) {
         match self.0.iter_mut().find(|member| member.0 == member_id) {
             Some(member) => member.1 = endpoint,
             None => self.0.push((member_id, endpoint)),
@@ -55,7 +59,7 @@ impl IngressEndpoints {
 const MAX_MEMBERS: usize = 100;
 
 /// Returns the endpoint of a member in a text of endpoints, however long.
-pub(crate) fn find_endpoint(text: &str, member_id: i32) -> Option<&str> {
+pub(crate) fn find_endpoint(text: &str, member_id: MemberId) -> Option<&str> {
     let mut members = text.split(',').filter_map(|member| member.split_once('='));
     members.rfind(|(id, _)| id.parse() == Ok(member_id)).map(|(_, endpoint)| endpoint)
 }
@@ -127,11 +131,11 @@ mod tests {
     #[test]
     fn endpoint_is_found_in_text() {
         let text = "0=a:1,x,1=b:2,0=c:3,=,-1=";
-        assert_eq!(find_endpoint(text, 0), Some("c:3"));
-        assert_eq!(find_endpoint(text, 1), Some("b:2"));
-        assert_eq!(find_endpoint(text, -1), Some(""));
-        assert_eq!(find_endpoint(text, 2), None);
-        assert_eq!(find_endpoint("", 0), None);
+        assert_eq!(find_endpoint(text, MemberId::new(0)), Some("c:3"));
+        assert_eq!(find_endpoint(text, MemberId::new(1)), Some("b:2"));
+        assert_eq!(find_endpoint(text, MemberId::new(-1)), Some(""));
+        assert_eq!(find_endpoint(text, MemberId::new(2)), None);
+        assert_eq!(find_endpoint("", MemberId::new(0)), None);
     }
 
     #[test]

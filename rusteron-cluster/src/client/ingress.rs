@@ -19,7 +19,7 @@ use crate::client::session_header::SessionHeader;
 use crate::client::shared_session::{Leader, SharedSession, Version};
 use crate::codec::{AdminRequest, MessageHeader, SessionCloseRequest, SessionKeepAlive};
 use crate::error::{ClusterError, Result};
-use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
+use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId, MemberId};
 use crate::stream::{ingress_channel, is_temporary, offer_behind};
 
 /// The sending half of a session: messages, keep-alives and requests to the cluster.
@@ -58,7 +58,7 @@ pub struct Ingress {
     leader_event: u64,
     header: SessionHeader,
     publication: Option<AnyPublication>,
-    leader_member_id: i32,
+    leader_member_id: MemberId,
     channel: ChannelUri,
     stream: IngressStream,
     /// True if events of new leaders say where to connect.
@@ -310,7 +310,7 @@ impl Ingress {
 
     /// Returns the member id of the leader of [`leadership_term_id`](Self::leadership_term_id).
     #[doc(alias = "leaderMemberId")]
-    pub fn leader_member_id(&self) -> i32 {
+    pub fn leader_member_id(&self) -> MemberId {
         self.leader_member_id
     }
 

@@ -21,7 +21,7 @@ use rusteron_client::OfferError;
 use rusteron_core::ffi::Process;
 
 use crate::client::session::{ClusterCloseCause, ClusterState, Session};
-use crate::ids::LeadershipTermId;
+use crate::ids::{LeadershipTermId, MemberId};
 
 /// A session's state and its leader.
 ///
@@ -44,7 +44,7 @@ pub(crate) struct Leader {
     /// Number of the event that announced the leader. A leader can announce itself twice in a term.
     pub(crate) event: u64,
     pub(crate) leadership_term_id: LeadershipTermId,
-    pub(crate) member_id: i32,
+    pub(crate) member_id: MemberId,
     pub(crate) ingress_endpoints: String,
 }
 
@@ -232,7 +232,7 @@ mod tests {
         Leader {
             event,
             leadership_term_id: LeadershipTermId::new(2),
-            member_id: 1,
+            member_id: MemberId::new(1),
             ingress_endpoints: String::new(),
         }
     }

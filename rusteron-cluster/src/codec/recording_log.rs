@@ -6,7 +6,7 @@ use std::fmt;
 
 use rusteron_core::{RecordingId, cnc};
 
-use crate::ids::LeadershipTermId;
+use crate::ids::{LeadershipTermId, ServiceId};
 
 /// The file in the cluster directory.
 pub const RECORDING_LOG: &str = "recording.log";
@@ -39,8 +39,8 @@ pub struct RecordingLogEntry {
     pub log_position: i64,
     /// Time of the cluster, in its unit.
     pub timestamp: i64,
-    /// The service of a snapshot. -1 for the consensus module.
-    pub service_id: i32,
+    /// The service of a snapshot. `None` for the consensus module, and in terms.
+    pub service_id: Option<ServiceId>,
     /// The archive of a standby's snapshot.
     pub archive_endpoint: Option<String>,
 }
@@ -137,7 +137,7 @@ pub fn parse_recording_log(bytes: &[u8]) -> Result<Vec<RecordingLogEntry>, Recor
                 term_base_log_position: i64_at(16)?,
                 log_position: i64_at(24)?,
                 timestamp: i64_at(32)?,
-                service_id: i32_at(40)?,
+                service_id: Some(i32_at(40)?).filter(|id| *id >= 0).map(ServiceId::new),
                 archive_endpoint,
             });
         }
@@ -188,7 +188,7 @@ mod tests {
             term_base_log_position: 64,
             log_position: -1,
             timestamp: 99,
-            service_id: -1,
+            service_id: None,
             archive_endpoint: None,
         };
         let snapshot = RecordingLogEntry {
@@ -197,7 +197,7 @@ mod tests {
             recording_id: RecordingId::new(7),
             leadership_term_id: LeadershipTermId::new(0),
             log_position: 640,
-            service_id: 0,
+            service_id: Some(ServiceId::new(0)),
             ..term.clone()
         };
         let standby = RecordingLogEntry {

@@ -7,6 +7,7 @@ use rusteron_client::OfferError;
 use rusteron_core::RecordingId;
 
 use crate::codec;
+use crate::ids::ServiceId;
 use crate::service::error::TerminationCause;
 use crate::service::network::Network;
 
@@ -61,12 +62,12 @@ pub(crate) type OnIdle<'a> = &'a mut dyn FnMut(&mut dyn Network) -> Result<(), T
 /// event of the protocol calls [`send`](Self::send) exactly once.
 #[derive(Debug)]
 pub(crate) struct AckLedger {
-    service_id: i32,
+    service_id: ServiceId,
     next_id: i64,
 }
 
 impl AckLedger {
-    pub(crate) fn new(service_id: i32) -> Self {
+    pub(crate) fn new(service_id: ServiceId) -> Self {
         Self { service_id, next_id: 0 }
     }
 
@@ -86,7 +87,7 @@ impl AckLedger {
             timestamp,
             ack_id: self.next_id,
             relevant_id: ack.relevant_id(),
-            service_id: self.service_id,
+            service_id: self.service_id.get(),
         };
         self.next_id += 1;
         let attempts = match ack {
@@ -140,7 +141,7 @@ mod tests {
     #[test]
     fn ids_have_no_gap_under_back_pressure() {
         let mut network = Script::new();
-        let mut ledger = AckLedger::new(3);
+        let mut ledger = AckLedger::new(ServiceId::new(3));
         network.refuse(OfferError::NotConnected, 2);
         network.refuse(OfferError::BackPressured, 5);
         network.refuse(OfferError::AdminAction, 1);
@@ -173,7 +174,7 @@ mod tests {
     #[test]
     fn last_ack_is_tried_five_times() {
         let mut network = Script::new();
-        let mut ledger = AckLedger::new(0);
+        let mut ledger = AckLedger::new(ServiceId::new(0));
         network.refuse(OfferError::BackPressured, 100);
         assert_eq!(ledger.send(&mut network, Ack::Terminated, 0, 0, &mut |_| Ok(())), Ok(()));
         assert_eq!((network.idles, network.acks().len()), (5, 0));
@@ -184,11 +185,23 @@ mod tests {
         let mut network = Script::new();
         network.refuse(OfferError::BackPressured, usize::MAX);
         network.end_after(7, TerminationCause::ConsensusModuleGone);
-        let sent = AckLedger::new(0).send(&mut network, Ack::Joined, 0, 0, &mut |_| Ok(()));
+        let sent = AckLedger::new(ServiceId::new(0)).send(
+            &mut network,
+            Ack::Joined,
+            0,
+            0,
+            &mut |_| Ok(()),
+        );
         assert_eq!(sent, Err(TerminationCause::ConsensusModuleGone));
         let mut network = Script::new();
         network.refuse(OfferError::Closed(CloseCause::DriverShutdown), 1);
-        let sent = AckLedger::new(0).send(&mut network, Ack::Joined, 0, 0, &mut |_| Ok(()));
+        let sent = AckLedger::new(ServiceId::new(0)).send(
+            &mut network,
+            Ack::Joined,
+            0,
+            0,
+            &mut |_| Ok(()),
+        );
         assert_eq!(sent, Err(TerminationCause::ClientClosed(CloseCause::DriverShutdown)));
     }
 }

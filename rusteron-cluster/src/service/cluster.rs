@@ -6,7 +6,7 @@ use std::ops::{Bound, Deref, DerefMut};
 use rusteron_client::Aeron;
 
 use crate::codec;
-use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
+use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId, MemberId, ServiceId};
 use crate::service::ack_ledger::send_all;
 use crate::service::client_session::ClientSession;
 use crate::service::error::{NotSent, ServiceError, ServiceResult, TerminationCause};
@@ -42,14 +42,14 @@ impl<'a> Lifecycle<'a> {
     }
 
     /// Returns the id of this service on its node.
-    pub fn service_id(&self) -> i32 {
+    pub fn service_id(&self) -> ServiceId {
         self.state.service_id
     }
 
     /// Returns the member id of the node; `None` until the first log was joined. Differs between
     /// members.
-    pub fn member_id(&self) -> Option<i32> {
-        (self.state.member_id >= 0).then_some(self.state.member_id)
+    pub fn member_id(&self) -> Option<MemberId> {
+        self.state.member_id
     }
 
     /// Returns the role of the node. Differs between members.
@@ -304,7 +304,7 @@ impl<'a> Cluster<'a> {
         // The consensus module writes the real header over it. The service id is all that counts.
         let header = codec::SessionMessageHeader {
             leadership_term_id: LeadershipTermId::number_of(state.leadership_term_id),
-            cluster_session_id: state.service_id.into(),
+            cluster_session_id: state.service_id.get().into(),
             timestamp: 0,
         };
         header.to_bytes()

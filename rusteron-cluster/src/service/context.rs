@@ -12,6 +12,7 @@ use rusteron_core::panic;
 use rusteron_core::settings::read_variables;
 
 use crate::error::{ClusterError, Result};
+use crate::ids::ServiceId;
 use crate::service::error::ErrorPolicy;
 use crate::service::types::AppVersion;
 
@@ -216,7 +217,8 @@ impl ServiceContext {
     pub(crate) fn new_archive_context(&self) -> Result<archive::ArchiveContext> {
         let mut context = archive::ArchiveContext::new()?;
         let base = context.control_response_stream_id();
-        let offset = STREAM_IDS_OF_A_CLUSTER * (self.cluster_id() + 1) + self.service_id() + 1;
+        let offset =
+            STREAM_IDS_OF_A_CLUSTER * (self.cluster_id() + 1) + self.service_id().get() + 1;
         let response_stream_id = base.checked_add(offset).ok_or_else(|| {
             let max = i32::MAX - offset;
             let name = "AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID";
@@ -410,7 +412,7 @@ mod tests {
         assert!(variables.filter(|name| !name.is_empty()).eq(CASES.iter().map(|case| case.0)));
         let find = |name: &str| CASES.iter().find(|x| x.0 == name).map(|x| x.1.into());
         let x = ServiceContext::from_variables(find).expect("valid");
-        assert_eq!((x.cluster_id(), x.service_id(), x.service_name()), (1, 9, "orders"));
+        assert_eq!((x.cluster_id(), x.service_id(), x.service_name()), (1, 9.into(), "orders"));
         assert_eq!((x.is_responding_service(), x.cluster_dir()), (false, Path::new("node")));
         assert_eq!(x.mark_file_dir(), Some(Path::new("marks")));
         assert_eq!((x.error_buffer_length(), x.log_fragment_limit()), (2 << 20, 7));

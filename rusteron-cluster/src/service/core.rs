@@ -19,7 +19,7 @@ use std::fmt::Display;
 use std::time::Instant;
 
 use crate::codec::{self, Message};
-use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId};
+use crate::ids::{ClusterSessionId, CorrelationId, LeadershipTermId, ServiceId};
 use crate::service::ack_ledger::{Ack, AckLedger};
 use crate::service::cluster::{Cluster, Lifecycle};
 use crate::service::clustered_service::ClusteredService;
@@ -39,7 +39,7 @@ mod tests;
 /// The settings of the state machine.
 #[derive(Clone)]
 pub(crate) struct Settings {
-    pub(crate) service_id: i32,
+    pub(crate) service_id: ServiceId,
     pub(crate) app_version: AppVersion,
     pub(crate) app_version_validator: AppVersionValidator,
     pub(crate) is_responding: bool,
@@ -189,7 +189,7 @@ impl<S: ClusteredService> Core<S> {
         }
         self.max_log_position = join.max_log_position;
         self.acknowledge(network, Ack::Joined)?;
-        self.state.member_id = join.member_id;
+        self.state.member_id = Some(join.member_id).filter(|id| id.get() >= 0);
         if join.role == Role::Leader {
             for session in self.state.sessions.values_mut() {
                 if self.settings.is_responding && !join.is_startup {

@@ -10,7 +10,7 @@ use rusteron_core::printable::Printable;
 use rusteron_core::{panic, scan};
 
 use crate::error::Result;
-use crate::ids::LeadershipTermId;
+use crate::ids::{LeadershipTermId, ServiceId};
 use crate::service::context::{ErrorHandler, ServiceContext};
 use crate::service::mark_file::MarkFile;
 use crate::service::types::Recovery;
@@ -51,7 +51,7 @@ impl CommitPosition {
 pub(crate) fn find(
     counters: &CountersReader<'_>,
     cluster_id: i32,
-    service_id: i32,
+    service_id: ServiceId,
 ) -> Option<(CommitPosition, Result<Recovery, String>)> {
     let ids = || {
         let is_used = |id: &i32| counters.state(*id) != Some(CounterState::Unused);
@@ -75,13 +75,13 @@ pub(crate) fn find(
 }
 
 /// Reads the key of a recovery counter. The text of an error says why the service has no snapshot.
-fn recovery(key: &[u8], service_id: i32) -> Option<Result<Recovery, String>> {
+fn recovery(key: &[u8], service_id: ServiceId) -> Option<Result<Recovery, String>> {
     let leadership_term_id = LeadershipTermId::from_number(i64_at(key, TERM)?);
     let service_count = i32_at(key, SERVICE_COUNT)?;
     let snapshot_recording_id = if leadership_term_id.is_none() {
         None
-    } else if (0..service_count).contains(&service_id) {
-        Some(i64_at(key, RECORDING_IDS + 8 * usize::try_from(service_id).ok()?)?.into())
+    } else if (0..service_count).contains(&service_id.get()) {
+        Some(i64_at(key, RECORDING_IDS + 8 * usize::try_from(service_id.get()).ok()?)?.into())
     } else {
         let text = format!("service_id={service_id}: the snapshot has {service_count} services");
         return Some(Err(text));
@@ -134,7 +134,7 @@ impl Monitor {
         mark_file: Option<Arc<MarkFile>>,
     ) -> Result<Self> {
         let (cluster_id, service_id) = (context.cluster_id(), context.service_id());
-        let key = [cluster_id.to_le_bytes(), service_id.to_le_bytes()].concat();
+        let key = [cluster_id.to_le_bytes(), service_id.get().to_le_bytes()].concat();
         let suffix = format!(" - clusterId={cluster_id} serviceId={service_id}");
         let add = |type_id: i32, name: &str, end: &str| -> Result<Counter> {
             Ok(aeron.add_counter(type_id, &key, &format!("{name}{suffix}{end}"))?)
@@ -222,18 +222,18 @@ mod tests {
                 Recovery { leadership_term_id, log_position, timestamp, snapshot_recording_id };
             Some(Ok(recovery))
         };
-        assert_eq!(recovery(&key(-1, &[]), 0), expected(None, None));
+        assert_eq!(recovery(&key(-1, &[]), ServiceId::new(0)), expected(None, None));
         assert_eq!(
-            recovery(&key(3, &[8, 9]), 0),
+            recovery(&key(3, &[8, 9]), ServiceId::new(0)),
             expected(Some(LeadershipTermId::new(3)), Some(8.into()))
         );
         assert_eq!(
-            recovery(&key(3, &[8, 9]), 1),
+            recovery(&key(3, &[8, 9]), ServiceId::new(1)),
             expected(Some(LeadershipTermId::new(3)), Some(9.into()))
         );
-        assert!(matches!(recovery(&key(3, &[8, 9]), 2), Some(Err(_))));
-        assert!(matches!(recovery(&key(3, &[]), 0), Some(Err(_))));
-        assert_eq!(recovery(&key(3, &[8])[..16], 0), None);
+        assert!(matches!(recovery(&key(3, &[8, 9]), ServiceId::new(2)), Some(Err(_))));
+        assert!(matches!(recovery(&key(3, &[]), ServiceId::new(0)), Some(Err(_))));
+        assert_eq!(recovery(&key(3, &[8])[..16], ServiceId::new(0)), None);
     }
 
     #[test]

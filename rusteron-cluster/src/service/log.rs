@@ -3,6 +3,7 @@
 use rusteron_client::{Aeron, Position, Registration, Subscription, UncheckedChannel};
 use rusteron_core::channel::ChannelText;
 
+use crate::ids::ServiceId;
 use crate::service::clustered_service::ClusteredService;
 use crate::service::core::Core;
 use crate::service::error::TerminationCause;
@@ -36,7 +37,7 @@ pub(crate) struct Joining {
 
 impl Log {
     /// Starts joining a log.
-    pub(crate) fn join(join: JoinLog, service_id: i32) -> Self {
+    pub(crate) fn join(join: JoinLog, service_id: ServiceId) -> Self {
         let alias = format!("log-sc-{service_id}");
         let channel = ChannelText::new(&join.channel).with("alias", alias).to_string();
         Self::Joining(Box::new(Joining {

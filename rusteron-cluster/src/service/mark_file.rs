@@ -27,6 +27,7 @@ use crate::codec::mark_file::{
     VERSION_FAILED,
 };
 use crate::error::{ClusterError, ClusterErrorKind, Result};
+use crate::ids::MemberId;
 use crate::service::context::ServiceContext;
 
 /// The consensus module and its tools may run as other users. The file has no messages.
@@ -110,8 +111,8 @@ impl MarkFile {
     }
 
     /// Shows the member whose log the service has joined.
-    pub fn set_member_id(&self, member_id: i32) {
-        self.0.store(MEMBER_ID_OFFSET, member_id);
+    pub fn set_member_id(&self, member_id: MemberId) {
+        self.0.store(MEMBER_ID_OFFSET, member_id.get());
     }
 
     /// Records an error for tools. If the log is full, the error goes to the `log` crate only.
@@ -154,7 +155,7 @@ fn header(
         consensus_module_stream_id: context.consensus_module_stream_id(),
         ingress_stream_id: -1,
         member_id: -1,
-        service_id: context.service_id(),
+        service_id: context.service_id().get(),
         header_length: HEADER_LENGTH as i32,
         error_buffer_length: context.error_buffer_length() as i32,
         cluster_id: context.cluster_id(),

@@ -1,6 +1,6 @@
 //! The part of a container's state that its service sees.
 
-use crate::ids::LeadershipTermId;
+use crate::ids::{LeadershipTermId, MemberId, ServiceId};
 use crate::service::error::TerminationCause;
 use crate::service::session::Sessions;
 use crate::service::types::{ClusterTimeUnit, Role};
@@ -8,9 +8,9 @@ use crate::service::types::{ClusterTimeUnit, Role};
 /// The part of a container's state that its service sees.
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) service_id: i32,
-    /// -1 before the first log.
-    pub(crate) member_id: i32,
+    pub(crate) service_id: ServiceId,
+    /// `None` before the first log.
+    pub(crate) member_id: Option<MemberId>,
     pub(crate) role: Role,
     pub(crate) log_position: i64,
     pub(crate) time: i64,
@@ -25,10 +25,10 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(service_id: i32) -> Self {
+    pub(crate) fn new(service_id: ServiceId) -> Self {
         Self {
             service_id,
-            member_id: -1,
+            member_id: None,
             role: Role::Follower,
             log_position: -1,
             time: 0,

@@ -3,7 +3,7 @@
 use rusteron_core::RecordingId;
 
 use crate::codec;
-use crate::ids::{ClusterSessionId, LeadershipTermId};
+use crate::ids::{ClusterSessionId, LeadershipTermId, MemberId, ServiceId};
 
 /// The role of a member in its cluster.
 ///
@@ -89,7 +89,7 @@ pub enum MessageSource {
     /// A service of the cluster, by [`Cluster::offer`](crate::Cluster::offer).
     Service {
         /// The id of the service.
-        service_id: i32,
+        service_id: ServiceId,
     },
 }
 
@@ -98,7 +98,7 @@ impl MessageSource {
     pub(crate) fn from_session_id(id: i64) -> Self {
         match id {
             0.. => Self::Client { session_id: ClusterSessionId::new(id) },
-            _ => Self::Service { service_id: (id >> 56) as i32 & 0x7f },
+            _ => Self::Service { service_id: ServiceId::new((id >> 56) as i32 & 0x7f) },
         }
     }
 }
@@ -128,7 +128,7 @@ pub struct LeadershipTerm {
     /// The position of the log at which the term begins.
     pub term_base_log_position: i64,
     /// The leader's member id.
-    pub leader_member_id: i32,
+    pub leader_member_id: MemberId,
     /// The Aeron session of the leader's log.
     pub log_session_id: i32,
     /// The unit of the cluster's timestamps.
@@ -145,7 +145,7 @@ impl LeadershipTerm {
             log_position: event.log_position,
             timestamp: event.timestamp,
             term_base_log_position: event.term_base_log_position,
-            leader_member_id: event.leader_member_id,
+            leader_member_id: MemberId::new(event.leader_member_id),
             log_session_id: event.log_session_id,
             time_unit: ClusterTimeUnit::from_code(event.time_unit),
             app_version: AppVersion::from_code(event.app_version),
@@ -203,7 +203,7 @@ impl std::fmt::Display for AppVersion {
 pub(crate) struct JoinLog {
     pub(crate) log_position: i64,
     pub(crate) max_log_position: i64,
-    pub(crate) member_id: i32,
+    pub(crate) member_id: MemberId,
     pub(crate) session_id: i32,
     pub(crate) stream_id: i32,
     pub(crate) is_startup: bool,
@@ -220,7 +220,7 @@ impl JoinLog {
         Ok(Self {
             log_position: join.log_position,
             max_log_position: join.max_log_position,
-            member_id: join.member_id,
+            member_id: MemberId::new(join.member_id),
             session_id: join.log_session_id,
             stream_id: join.log_stream_id,
             is_startup: join.is_startup == 1,

@@ -165,12 +165,12 @@ fn offer_after_new_leaders_event_has_its_term() {
     members.members[1].leadership_term_id = 3;
     members.members[1].announce(&endpoints);
     assert_eq!(await_leader(&mut egress), 3);
-    assert_eq!((egress.leadership_term_id(), egress.leader_member_id()), (3.into(), 1));
+    assert_eq!((egress.leadership_term_id(), egress.leader_member_id()), (3.into(), 1.into()));
     assert_eq!(ingress.state(), ClusterState::AwaitNewLeaderConnection);
     // The ingress follows in its next call, and not in between.
-    assert_eq!((ingress.leadership_term_id(), ingress.leader_member_id()), (2.into(), 0));
+    assert_eq!((ingress.leadership_term_id(), ingress.leader_member_id()), (2.into(), 0.into()));
     offer(&mut ingress, b"new");
-    assert_eq!((ingress.leadership_term_id(), ingress.leader_member_id()), (3.into(), 1));
+    assert_eq!((ingress.leadership_term_id(), ingress.leader_member_id()), (3.into(), 1.into()));
     assert_eq!(egress.state(), ClusterState::Connected);
     assert_eq!(term(&members.members[1].receive()), 3);
     assert!(members.members[0].poll().is_none());
@@ -400,7 +400,7 @@ fn accepted_offer_leaves_its_term() {
     members.members[2].announce(&endpoints);
     await_leader(&mut egress);
     assert_eq!(ingress.track_publication_result(offered), offered);
-    assert_eq!((ingress.leadership_term_id(), ingress.leader_member_id()), (3.into(), 1));
+    assert_eq!((ingress.leadership_term_id(), ingress.leader_member_id()), (3.into(), 1.into()));
     assert_eq!(term(&members.members[1].receive()), 3);
     assert_eq!(ingress.state(), ClusterState::AwaitNewLeaderConnection);
     offer(&mut ingress, b"next");

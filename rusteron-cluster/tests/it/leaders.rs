@@ -177,7 +177,7 @@ fn late_event_of_old_leader_is_ignored() {
     members.members[2].announce(&endpoints);
     members.members[2].send_message(b"after the event");
     assert_eq!(await_events(&mut client, 1), ["message 15"]);
-    assert_eq!((client.leader_member_id(), client.leadership_term_id()), (1, 4.into()));
+    assert_eq!((client.leader_member_id(), client.leadership_term_id()), (1.into(), 4.into()));
     assert_eq!(client.state(), ClusterState::Connected);
 }
 

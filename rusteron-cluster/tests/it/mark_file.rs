@@ -98,7 +98,7 @@ fn life_of_mark_file() {
     assert_eq!((starting.member_id, starting.candidate_term_id), (-1, -1));
     assert_eq!((starting.cluster_id, &*starting.service_name), (3, "orders"));
     mark_file.ready();
-    mark_file.set_member_id(2);
+    mark_file.set_member_id(2.into());
     let ready = read(&path);
     assert_eq!((ready.version, ready.member_id), (VERSION, 2));
     assert!(ready.activity_timestamp >= ready.start_timestamp);
@@ -387,7 +387,7 @@ mod java {
         ours.set_service_id(1).unwrap();
         let mark_file = activate_as(&ours).expect("a mark file");
         mark_file.ready();
-        mark_file.set_member_id(7);
+        mark_file.set_member_id(7.into());
         mark_file.record_error("the book is crossed");
         mark_file.record_error("the book is crossed");
         let described = cluster_tool(&dir, "describe");
@@ -428,7 +428,7 @@ fn forked_child_leaves_it_alone() {
     let child = ForkedChild::run(|| {
         let mark_file = mark_file.take().expect("a mark file");
         mark_file.tick();
-        mark_file.set_member_id(5);
+        mark_file.set_member_id(5.into());
         mark_file.record_error("of the child");
         drop(mark_file);
     });

@@ -123,7 +123,7 @@ fn connects_blocking_polled_and_awaited() {
 
     let mut blocking = host.connect(context(&cluster));
     assert_eq!(blocking.state(), ClusterState::Connected);
-    assert_eq!((blocking.leader_member_id(), blocking.leadership_term_id()), (0, 0.into()));
+    assert_eq!((blocking.leader_member_id(), blocking.leadership_term_id()), (0.into(), 0.into()));
     assert_echo(&mut blocking, b"blocking");
 
     let mut attempt = ClusterClient::async_connect(&host.aeron, context(&cluster)).unwrap();

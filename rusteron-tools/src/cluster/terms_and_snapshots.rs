@@ -3,7 +3,7 @@
 use rusteron_cluster::codec::recording_log::{
     RecordingLogEntry, RecordingLogEntryKind, parse_recording_log,
 };
-use rusteron_cluster::{LeadershipTermId, RecordingId};
+use rusteron_cluster::{LeadershipTermId, RecordingId, ServiceId};
 use serde::{Serialize, Serializer};
 
 use crate::text;
@@ -30,8 +30,8 @@ struct Fields {
     log_position: i64,
     timestamp: i64,
     /// Null for the consensus module, and in terms.
-    #[serde(serialize_with = "non_negative")]
-    service_id: i32,
+    #[serde(serialize_with = "optional_number")]
+    service_id: Option<ServiceId>,
     archive_endpoint: Option<String>,
 }
 
@@ -48,8 +48,12 @@ fn number<S: Serializer>(id: &(impl Into<i64> + Copy), to: S) -> Result<S::Ok, S
     to.serialize_i64((*id).into())
 }
 
-fn non_negative<S: Serializer>(number: &(impl Into<i64> + Copy), to: S) -> Result<S::Ok, S::Error> {
-    Some((*number).into()).filter(|number| *number >= 0).serialize(to)
+fn optional_number<S: Serializer>(id: &Option<ServiceId>, to: S) -> Result<S::Ok, S::Error> {
+    id.map(ServiceId::get).serialize(to)
+}
+
+fn non_negative<S: Serializer>(number: &i64, to: S) -> Result<S::Ok, S::Error> {
+    Some(*number).filter(|number| *number >= 0).serialize(to)
 }
 
 /// Reads all entries, in the order of the file. Fails if an entry is of an unknown type.
@@ -90,8 +94,8 @@ impl Entry {
 
     pub(super) fn snapshot_line(&self) -> String {
         let owner = match self.0.service_id {
-            id @ 0.. => format!("service {id}"),
-            _ => "consensus module".to_owned(),
+            Some(id) => format!("service {id}"),
+            None => "consensus module".to_owned(),
         };
         let position = self.log_position().unwrap_or_else(|| "unknown".to_owned());
         let archive = self.0.archive_endpoint.as_ref();
@@ -134,7 +138,7 @@ mod tests {
             term_base_log_position: 64,
             log_position,
             timestamp: 99,
-            service_id,
+            service_id: (service_id >= 0).then_some(ServiceId::new(service_id)),
             archive_endpoint: None,
         })
     }
@@ -159,7 +163,7 @@ mod tests {
         assert_eq!(ids(&terms), [(5, 640), (5, -1)]);
         assert_eq!(ids(&snapshots), [(6, 320), (7, 640), (1, 128)]);
         let services: Vec<_> = snapshots.iter().map(|entry| entry.0.service_id).collect();
-        assert_eq!(services, [-1, 0, 0]);
+        assert_eq!(services, [None, Some(0.into()), Some(0.into())]);
         assert_eq!(terms[1].term_line(), "term 1: from 64 to now, recording 5, time 99");
     }
 }

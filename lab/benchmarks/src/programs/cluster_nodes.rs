@@ -118,7 +118,7 @@ fn measure(
     };
     figures.extend(names.iter().copied().zip(of_processes.iter().map(|bytes| bytes / MEBIBYTE)));
     if count > 1 {
-        let leader = usize::try_from(client.session.leader_member_id());
+        let leader = usize::try_from(client.session.leader_member_id().get());
         members.kill(leader.map_err(|error| Failure::run("no leader", error))?);
         let killed = Instant::now();
         client.await_answer()?;

@@ -193,7 +193,7 @@ impl ClusteredService for Ledger {
                 self.obey(cluster, session_id, message.payload)
             }
             MessageSource::Service { service_id } => {
-                self.digest(cluster, b'm', -1 - i64::from(service_id), message.payload)?;
+                self.digest(cluster, b'm', -1 - i64::from(service_id.get()), message.payload)?;
                 self.state.messages_received += 1;
                 let expected = self.state.messages_received.to_le_bytes();
                 if message.payload != expected {

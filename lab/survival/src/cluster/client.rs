@@ -122,7 +122,7 @@ impl Client {
         state.violations.append(&mut self.requests.violations);
         state.digests.append(&mut self.requests.digests);
         let Some(session) = self.requests.session() else { return };
-        state.leader = session.leader_member_id();
+        state.leader = session.leader_member_id().get();
         state.term = state.term.max(session.leadership_term_id().get());
         if self.is_first && state.snapshot_requested && session.request_snapshot(1.into()).is_ok() {
             state.snapshot_requested = false;

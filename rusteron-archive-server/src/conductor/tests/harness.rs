@@ -1,5 +1,6 @@
 //! A conductor with a fake outside, a storage in memory and a clock of the test's.
 
+use crate::ids::ArchiveId;
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
 use std::sync::Arc;
@@ -284,7 +285,7 @@ pub(super) struct Harness {
 
 pub(super) fn settings() -> ConductorSettings {
     ConductorSettings {
-        archive_id: 42,
+        archive_id: ArchiveId::new(42),
         session: SessionSettings {
             connect_timeout_ns: CONNECT_TIMEOUT_MS * 1_000_000,
             liveness_check_interval_ns: 1_000_000_000,

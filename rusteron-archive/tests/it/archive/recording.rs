@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rusteron_archive::{
-    Archive, ArchiveErrorKind, RecordingEvent, RecordingId, RecordingPos, ReplayLength,
+    Archive, ArchiveErrorKind, ArchiveId, RecordingEvent, RecordingId, RecordingPos, ReplayLength,
     ReplayParams, SourceLocation,
 };
 use rusteron_client::{Aeron, Context, Counter, OfferError};
@@ -307,14 +307,16 @@ const TYPE_ID: i32 = 100;
 
 const SESSION_ID: i32 = -7;
 
+const ARCHIVE_IDS: [ArchiveId; 2] = [ArchiveId::new(41), ArchiveId::new(42)];
+
 /// Adds the counter that an archive shows for a recording.
-fn recording(aeron: &Aeron, recording_id: RecordingId, archive_id: i64) -> Counter {
+fn recording(aeron: &Aeron, recording_id: RecordingId, archive_id: ArchiveId) -> Counter {
     let source = b"aeron:ipc";
     let mut key = recording_id.get().to_le_bytes().to_vec();
     key.extend(SESSION_ID.to_le_bytes());
     key.extend((source.len() as i32).to_le_bytes());
     key.extend(source);
-    key.extend(archive_id.to_le_bytes());
+    key.extend(archive_id.get().to_le_bytes());
     aeron.add_counter(TYPE_ID, &key, "a recording").expect("a counter")
 }
 
@@ -328,8 +330,8 @@ fn find_by_archive_id() {
     let mut context = Context::new().expect("a context");
     context.set_dir(driver.aeron_dir()).expect("a directory");
     let aeron = Aeron::connect(context).expect("a client");
-    let counters = [41, 42].map(|archive_id| recording(&aeron, 0.into(), archive_id));
-    for (counter, archive_id) in counters.iter().zip([41, 42]) {
+    let counters = ARCHIVE_IDS.map(|archive_id| recording(&aeron, 0.into(), archive_id));
+    for (counter, archive_id) in counters.iter().zip(ARCHIVE_IDS) {
         let by_id = RecordingPos::find_by_recording_id(&aeron, 0.into(), Some(archive_id));
         let by_session = RecordingPos::find_by_session_id(&aeron, SESSION_ID, Some(archive_id));
         for found in [by_id, by_session] {
@@ -340,10 +342,10 @@ fn find_by_archive_id() {
             assert!(found.is_active());
         }
     }
-    assert!(RecordingPos::find_by_recording_id(&aeron, 0.into(), Some(43)).is_none());
-    assert!(RecordingPos::find_by_recording_id(&aeron, 1.into(), Some(41)).is_none());
-    assert!(RecordingPos::find_by_session_id(&aeron, SESSION_ID, Some(43)).is_none());
-    assert!(RecordingPos::find_by_session_id(&aeron, SESSION_ID + 1, Some(41)).is_none());
+    assert!(RecordingPos::find_by_recording_id(&aeron, 0.into(), Some(43.into())).is_none());
+    assert!(RecordingPos::find_by_recording_id(&aeron, 1.into(), Some(41.into())).is_none());
+    assert!(RecordingPos::find_by_session_id(&aeron, SESSION_ID, Some(43.into())).is_none());
+    assert!(RecordingPos::find_by_session_id(&aeron, SESSION_ID + 1, Some(41.into())).is_none());
     assert!(RecordingPos::find_by_recording_id(&aeron, 0.into(), None).is_some());
 }
 
@@ -354,14 +356,14 @@ fn counter_of_another_recording_is_not_active() {
     });
     let aeron = rusteron_test_support::connect(&driver);
     for (other_id, other_archive) in [(8, 41), (7, 42)] {
-        let first = recording(&aeron, 7.into(), 41);
-        let found =
-            RecordingPos::find_by_recording_id(&aeron, 7.into(), Some(41)).expect("a counter");
+        let first = recording(&aeron, 7.into(), 41.into());
+        let found = RecordingPos::find_by_recording_id(&aeron, 7.into(), Some(41.into()))
+            .expect("a counter");
         drop(first);
         // The driver gives the id to another recording's counter.
         let mut others = Vec::new();
         await_that("the counter's id", || {
-            others.push(recording(&aeron, RecordingId::new(other_id), other_archive));
+            others.push(recording(&aeron, RecordingId::new(other_id), other_archive.into()));
             others.iter().any(|other| other.counter_id() == found.counter_id())
         });
         assert!(!found.is_active());

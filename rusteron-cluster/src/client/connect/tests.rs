@@ -46,7 +46,8 @@ impl ConnectIo for Script {
         Ok(self.has_port.then(|| RESPONSE_CHANNEL.to_owned()))
     }
 
-    fn poll_ingress(&mut self, member_id: i32, channel: &str) -> Result<bool, Error> {
+    fn poll_ingress(&mut self, member_id: MemberId, channel: &str) -> Result<bool, Error> {
+        let member_id = member_id.get();
         let errors = self.ingress_errors.get_mut(&member_id);
         if let Some(error) = errors.and_then(VecDeque::pop_front) {
             return Err(error);
@@ -55,16 +56,19 @@ impl ConnectIo for Script {
         Ok(true)
     }
 
-    fn is_connected(&mut self, member_id: i32) -> bool {
+    fn is_connected(&mut self, member_id: MemberId) -> bool {
+        let member_id = member_id.get();
         self.added.contains_key(&member_id) && self.connected.contains(&member_id)
     }
 
-    fn close_ingress(&mut self, member_id: i32) {
+    fn close_ingress(&mut self, member_id: MemberId) {
+        let member_id = member_id.get();
         self.added.remove(&member_id);
         self.closed.push(member_id);
     }
 
-    fn offer(&mut self, member_id: i32, message: &[u8]) -> Result<(), OfferError> {
+    fn offer(&mut self, member_id: MemberId, message: &[u8]) -> Result<(), OfferError> {
+        let member_id = member_id.get();
         assert!(self.added.contains_key(&member_id), "no publication to {member_id}");
         if let Some(error) = self.offer_errors.pop_front() {
             return Err(error);
@@ -120,7 +124,7 @@ impl Attempt {
         if let Some(endpoints) = endpoints {
             context.set_ingress_endpoints(endpoints.parse().unwrap()).unwrap();
         }
-        let connected = BTreeSet::from([ONLY_MEMBER, 0, 1, 2]);
+        let connected = BTreeSet::from([ONLY_MEMBER.get(), 0, 1, 2]);
         let io = Script { has_port: true, connected, ..Script::default() };
         let connect = Connect::new(&context, channel.parse().unwrap(), now).unwrap();
         Self { connect, io, credentials: Mutex::new(Supplier), now }
@@ -208,10 +212,10 @@ fn connects_to_first_connected_member() {
     let expected = Connected {
         cluster_session_id: 9.into(),
         leadership_term_id: 4.into(),
-        leader_member_id: 1,
+        leader_member_id: MemberId::new(1),
         leader_heartbeat_timeout: Some(Duration::from_secs(10)),
         image_correlation_id: IMAGE,
-        member_id: 1,
+        member_id: MemberId::new(1),
         has_endpoints: true,
     };
     assert_eq!(connected, expected);
@@ -222,7 +226,7 @@ fn connects_to_first_connected_member() {
 fn channel_alone_needs_no_endpoints() {
     let mut attempt = Attempt::new("aeron:ipc", None);
     assert_eq!(attempt.poll(), ConnectState::AwaitResponse);
-    assert_eq!(attempt.io.added[&ONLY_MEMBER], "aeron:ipc");
+    assert_eq!(attempt.io.added[&ONLY_MEMBER.get()], "aeron:ipc");
     attempt.respond(0, "");
     let connected = attempt.try_poll().unwrap().unwrap();
     assert_eq!((connected.member_id, connected.has_endpoints), (ONLY_MEMBER, false));
@@ -305,7 +309,7 @@ fn unusable_endpoint_of_another_member_is_passed_over() {
 fn temporary_failures_are_retried() {
     let mut attempt = Attempt::new("aeron:udp?endpoint=a:1", None);
     attempt.io.egress_errors.extend([temporary(), temporary()]);
-    attempt.io.ingress_errors.insert(ONLY_MEMBER, VecDeque::from([temporary(), temporary()]));
+    attempt.io.ingress_errors.insert(ONLY_MEMBER.get(), VecDeque::from([temporary(), temporary()]));
     let states: Vec<ConnectState> = (0..5).map(|_| attempt.poll()).collect();
     use ConnectState::*;
     assert_eq!(states, [AddEgress, AddEgress, AddIngress, AddIngress, AwaitResponse]);

@@ -202,7 +202,7 @@ impl Harness {
         let log = Log::default();
         let service = Recorder { log: Arc::clone(&log), start, state: vec![1, 2, 3] };
         let settings = Settings {
-            service_id: 3,
+            service_id: ServiceId::new(3),
             app_version: VERSION,
             app_version_validator: Arc::new(AppVersion::is_compatible),
             is_responding: true,

@@ -9,7 +9,7 @@ use rusteron_core::RecordingId;
 
 use crate::codec::{self, Message};
 use crate::error::{ClusterError, ClusterErrorKind, Result};
-use crate::ids::ClusterSessionId;
+use crate::ids::{ClusterSessionId, ServiceId};
 use crate::service::clustered_service::ClusteredService;
 use crate::service::core::{Core, Settings, wants_snapshot};
 use crate::service::error::{ErrorPolicy, TerminationCause};
@@ -59,7 +59,7 @@ use crate::service::types::{AppVersion, MessageSource, Recovery};
 #[must_use]
 pub struct DeterminismCheck {
     log: RecordedLog,
-    service_id: i32,
+    service_id: ServiceId,
     app_version: AppVersion,
     error_policy: ErrorPolicy,
     snapshot_interval: u64,
@@ -74,7 +74,7 @@ impl DeterminismCheck {
     pub fn new(log: RecordedLog) -> Self {
         Self {
             log,
-            service_id: 0,
+            service_id: ServiceId::new(0),
             app_version: AppVersion::new(0, 0, 1),
             error_policy: ErrorPolicy::default(),
             snapshot_interval: 1000,
@@ -84,8 +84,8 @@ impl DeterminismCheck {
     }
 
     /// Sets the service whose snapshots are loaded. The default is 0.
-    pub fn set_service_id(&mut self, value: i32) -> &mut Self {
-        self.service_id = value;
+    pub fn set_service_id(&mut self, value: impl Into<ServiceId>) -> &mut Self {
+        self.service_id = value.into();
         self
     }
 

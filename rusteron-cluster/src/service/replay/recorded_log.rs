@@ -11,6 +11,7 @@ use crate::codec::recording_log::{
     RECORDING_LOG, RecordingLogEntry, RecordingLogEntryKind, parse_recording_log,
 };
 use crate::error::{ClusterError, ClusterErrorKind, Result};
+use crate::ids::ServiceId;
 use crate::service::replay::recorder::Snapshot;
 
 /// The log that a member has recorded, and the snapshots of its services.
@@ -56,12 +57,12 @@ impl RecordedLog {
     /// Returns the snapshot from which a run begins. `None` for the beginning of the log.
     pub(super) fn beginning(
         &self,
-        service_id: i32,
+        service_id: ServiceId,
         is_last_snapshot_wanted: bool,
     ) -> Result<Option<&RecordingLogEntry>> {
         let first = self.recording.first_position();
         let is_usable = |entry: &&RecordingLogEntry| {
-            entry.service_id == service_id && entry.log_position >= first
+            entry.service_id == Some(service_id) && entry.log_position >= first
         };
         let snapshots = self.snapshots.iter().filter(is_usable);
         if is_last_snapshot_wanted {
@@ -314,7 +315,7 @@ mod tests {
             term_base_log_position: 0,
             log_position: 640,
             timestamp: 77,
-            service_id: -1,
+            service_id: None,
             archive_endpoint: None,
         }
     }

@@ -80,7 +80,7 @@ fn events_reach_the_service_in_order() {
         (state.leadership_term_id, state.time_unit),
         (Some(6.into()), ClusterTimeUnit::Micros)
     );
-    assert_eq!((state.log_position, state.time, state.member_id), (256, 12, 2));
+    assert_eq!((state.log_position, state.time, state.member_id), (256, 12, Some(2.into())));
     // One for the client's channel, one for the unknown session.
     assert_eq!(harness.network.errors.len(), 2);
     assert_eq!(harness.acks().len(), 2);
