@@ -22,12 +22,6 @@ mod replay;
 mod replication;
 mod segments;
 
-use std::ffi::{c_char, c_int};
-use std::mem::ManuallyDrop;
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError, TryLockError};
-
 pub use connect::AsyncArchiveConnect;
 pub(crate) use listing::fragment;
 pub use listing::{Listing, RecordingSubscriptions, Recordings};
@@ -36,6 +30,13 @@ pub(crate) use replay::checked;
 pub use replay::{ReplayLength, ReplayParams};
 pub use replication::ReplicationParams;
 pub(crate) use replication::with_raw;
+
+use std::ffi::{c_char, c_int};
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, TryLockError};
+
 use rusteron_client::raw_client::RawClient;
 use rusteron_client::{Aeron, Error};
 use rusteron_core::ffi::{Fallible, lossy};

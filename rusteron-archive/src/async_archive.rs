@@ -16,10 +16,11 @@
 mod message;
 mod requests;
 
+pub use requests::Request;
+
 use std::fmt;
 use std::sync::Arc;
 
-pub use requests::Request;
 use rusteron_client::{Aeron, AsChannel, Position};
 use rusteron_core::RecordingId;
 use rusteron_core::channel::ChannelUse;

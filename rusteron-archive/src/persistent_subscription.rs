@@ -8,6 +8,9 @@ mod context;
 mod events;
 mod progress;
 
+pub use context::{PersistentSubscriptionContext, StartPosition};
+pub use events::PersistentSubscriptionEvent;
+
 use std::any::Any;
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString, c_int, c_void};
@@ -16,8 +19,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::{self, NonNull};
 use std::slice;
 
-pub use context::{PersistentSubscriptionContext, StartPosition};
-pub use events::PersistentSubscriptionEvent;
 use rusteron_client::raw_client::RawClient;
 use rusteron_client::{Action, Aeron, ErrorKind, Position};
 use rusteron_core::RecordingId;

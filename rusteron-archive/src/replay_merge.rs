@@ -14,13 +14,15 @@
 mod returned;
 mod state;
 
+pub use returned::{ReplayMergeCloseError, ReplayMergeError, Returned};
+pub use state::ReplayMergeState;
+
 use std::ffi::CString;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
 use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
-pub use returned::{ReplayMergeCloseError, ReplayMergeError, Returned};
 use rusteron_client::raw_client::RawClient;
 use rusteron_client::{
     AsChannel, ChannelUri, Error, ErrorKind, Header, Image, Position, Subscription,
@@ -31,7 +33,6 @@ use rusteron_core::ffi::callback::catch;
 use rusteron_core::ffi::{Fallible, c_string, last_error, millis};
 use rusteron_core::threads::SharedBetweenThreads;
 use rusteron_sys::archive as sys;
-pub use state::ReplayMergeState;
 
 use crate::archive::Archive;
 use crate::checks::not_negative;

@@ -9,6 +9,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use rusteron_core::channel::{AsChannel, ChannelUse};
+#[cfg(doc)]
+use rusteron_core::error::ErrorKind;
+use rusteron_core::error::{CloseCause, Result};
+use rusteron_core::ffi::callback;
+use rusteron_core::ffi::handlers::{Handler, Handlers};
 use rusteron_sys as sys;
 
 use crate::client::connect::connect;
@@ -16,12 +22,6 @@ use crate::client::{Client, NextSessionId, Registration};
 use crate::context::Context;
 use crate::publication::{ExclusivePublication, Publication};
 use crate::subscription::{Subscription, SubscriptionBuilder};
-use rusteron_core::channel::{AsChannel, ChannelUse};
-#[cfg(doc)]
-use rusteron_core::error::ErrorKind;
-use rusteron_core::error::{CloseCause, Result};
-use rusteron_core::ffi::callback;
-use rusteron_core::ffi::handlers::{Handler, Handlers};
 
 /// A client of a media driver: the factory of publications and subscriptions.
 ///

@@ -32,13 +32,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::Instant;
 
+use rusteron_core::error::{CloseCause, Error, ErrorKind, Result};
+use rusteron_core::ffi::{Fallible, ForkGuard, Process, callback, last_error};
 use rusteron_sys as sys;
 
 use crate::client::conductor_idle::ConductorIdle;
 use crate::client::subscription_callbacks::CallbackList;
 use crate::context::{Context, close_state};
-use rusteron_core::error::{CloseCause, Error, ErrorKind, Result};
-use rusteron_core::ffi::{Fallible, ForkGuard, Process, callback, last_error};
 
 /// The client that all handles share. The client closes when the last handle of any kind is
 /// dropped.

@@ -1,10 +1,11 @@
 //! A client's conductor as an agent.
 
-use crate::aeron::Aeron;
 use rusteron_core::agent::{Agent, AgentError};
 #[cfg(doc)]
 use rusteron_core::error::ErrorKind;
 use rusteron_core::error::Result;
+
+use crate::aeron::Aeron;
 
 /// The conductor of a client without a conductor thread, as an [`Agent`].
 ///

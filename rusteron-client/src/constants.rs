@@ -1,8 +1,7 @@
 //! Structures that Aeron fills in, with values that do not change during the life of a resource.
 
-use rusteron_sys as sys;
-
 use rusteron_core::ffi;
+use rusteron_sys as sys;
 
 /// Declares a structure and its copy of C's. `unsafe`, and a field in braces, are for a string to which C's structure
 /// points.

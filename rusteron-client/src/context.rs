@@ -3,6 +3,8 @@
 pub(crate) mod close_state;
 mod events;
 
+pub use events::{NewResource, PublicationError};
+
 use std::borrow::Cow;
 use std::ffi::{CStr, c_int};
 use std::fmt;
@@ -11,7 +13,6 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use events::{NewResource, PublicationError};
 use rusteron_core::error::Result;
 use rusteron_core::ffi::handlers::{Handler, Handlers};
 use rusteron_core::ffi::{self, Fallible, last_error};

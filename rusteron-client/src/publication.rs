@@ -49,17 +49,17 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 
-use rusteron_sys as sys;
-
-use crate::client::Client;
-use crate::client::registration::{CancelRequest, PollRequest, Resource, sealed};
-use crate::client::subscription_callbacks::CallbackHandle;
 use rusteron_core::error::{OfferError, Position, Result};
 use rusteron_core::ffi::last_error;
 use rusteron_core::log_buffer::protocol::{Tail, Terms};
 use rusteron_core::log_buffer::{
     self, FRAME_ALIGNMENT, FrameIds, HEADER_LENGTH, PARTITION_COUNT, align,
 };
+use rusteron_sys as sys;
+
+use crate::client::Client;
+use crate::client::registration::{CancelRequest, PollRequest, Resource, sealed};
+use crate::client::subscription_callbacks::CallbackHandle;
 
 /// Sends messages to the subscribers of a channel and stream; threads share it by reference.
 ///

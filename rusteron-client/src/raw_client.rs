@@ -1,14 +1,12 @@
 //! The C client behind a handle, for crates that call further C functions with it, such as an archive's client.
 
-use rusteron_sys as sys;
-
 use rusteron_core::cnc::ClientIdentity;
+#[cfg(doc)]
+use rusteron_core::error::ErrorKind;
 use rusteron_core::error::Result;
 use rusteron_core::ffi::callback;
 use rusteron_core::ffi::handlers::Handler;
-
-#[cfg(doc)]
-use rusteron_core::error::ErrorKind;
+use rusteron_sys as sys;
 
 use crate::aeron::Aeron;
 use crate::client::{Counter, registration};

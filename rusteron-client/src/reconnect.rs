@@ -12,13 +12,14 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::aeron::Aeron;
-use crate::client::Background;
-use crate::context::Context;
 #[cfg(doc)]
 use rusteron_core::agent::Agent;
 use rusteron_core::error::{Error, ErrorKind, Result};
 use rusteron_core::ffi::wake;
+
+use crate::aeron::Aeron;
+use crate::client::Background;
+use crate::context::Context;
 
 /// Between the beginnings of two attempts.
 const INTERVAL: Duration = Duration::from_millis(500);

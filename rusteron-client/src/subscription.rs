@@ -39,6 +39,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering};
 use std::time::Instant;
 
+use rusteron_core::error::Result;
+use rusteron_core::ffi::{Fallible, SendPtr, last_error};
+use rusteron_core::idle::IdleStrategy;
+use rusteron_core::threads::SharedBetweenThreads;
 use rusteron_sys as sys;
 
 use crate::client::Client;
@@ -49,10 +53,6 @@ use crate::constants::SubscriptionConstants;
 use crate::subscription::assembly::Assembly;
 use crate::subscription::image::SubscribedImage;
 use crate::subscription::image::poll::ImageFields;
-use rusteron_core::error::Result;
-use rusteron_core::ffi::{Fallible, SendPtr, last_error};
-use rusteron_core::idle::IdleStrategy;
-use rusteron_core::threads::SharedBetweenThreads;
 
 /// Receives the messages of all publishers of a channel and stream, on one thread at a time.
 ///

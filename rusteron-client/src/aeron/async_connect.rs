@@ -3,11 +3,12 @@
 use std::pin::Pin;
 use std::task::{self, Poll};
 
+use rusteron_core::error::{Error, ErrorKind, Result};
+use rusteron_core::ffi::wake;
+
 use crate::aeron::Aeron;
 use crate::client::Background;
 use crate::context::Context;
-use rusteron_core::error::{Error, ErrorKind, Result};
-use rusteron_core::ffi::wake;
 
 impl Aeron {
     /// Starts connecting on a thread of its own, which ends with the outcome. Poll or await the

@@ -1,17 +1,17 @@
 //! The counters that a client adds, reads and is told of.
 
-use rusteron_sys as sys;
-
-use crate::aeron::Aeron;
-use crate::client::{Counter, Registration, counter};
-#[cfg(doc)]
-use crate::context::Context;
 use rusteron_core::cnc::CountersReader;
 #[cfg(doc)]
 use rusteron_core::error::ErrorKind;
 use rusteron_core::error::Result;
 use rusteron_core::ffi::callback;
 use rusteron_core::ffi::handlers::Handler;
+use rusteron_sys as sys;
+
+use crate::aeron::Aeron;
+use crate::client::{Counter, Registration, counter};
+#[cfg(doc)]
+use crate::context::Context;
 
 impl Aeron {
     /// Adds a counter, and waits for the media driver's confirmation.

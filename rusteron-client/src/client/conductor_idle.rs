@@ -15,11 +15,12 @@ use std::ptr;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::context::Context;
-use crate::context::close_state::CloseState;
 use rusteron_core::error::Result;
 use rusteron_core::ffi::Fallible;
 use rusteron_sys as sys;
+
+use crate::context::Context;
+use crate::context::close_state::CloseState;
 
 /// Longest duration of a wait on Windows, however short the requested wait is.
 const WINDOWS_TICK: Duration = Duration::from_millis(16);

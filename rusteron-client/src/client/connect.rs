@@ -20,14 +20,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use rusteron_sys as sys;
-
-use crate::client::Client;
-use crate::context::Context;
 use rusteron_core::cnc::refusal::{Access, await_file};
 use rusteron_core::cnc::{CncFile, epoch, gone_driver};
 use rusteron_core::error::{Error, ErrorKind, Result};
 use rusteron_core::ffi::{c_path, last_error};
+use rusteron_sys as sys;
+
+use crate::client::Client;
+use crate::context::Context;
 
 /// Connects, and blocks meanwhile. Fails soon after the attempt was cancelled.
 pub(crate) fn connect(context: Context, is_cancelled: &AtomicBool) -> Result<Client> {

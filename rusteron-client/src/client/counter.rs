@@ -6,16 +6,16 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use rusteron_core::cnc::counters_reader::{MAX_KEY_LENGTH, MAX_LABEL_LENGTH};
+use rusteron_core::error::{Error, ErrorKind, Result};
+use rusteron_core::ffi::{Fallible, SendPtr, last_error};
+use rusteron_core::log_buffer::CounterValue;
 use rusteron_sys as sys;
 
 use crate::client::Client;
 use crate::client::registration::{CancelRequest, PollRequest, Registration, Resource, sealed};
 use crate::client::subscription_callbacks::CallbackHandle;
 use crate::constants::CounterConstants;
-use rusteron_core::cnc::counters_reader::{MAX_KEY_LENGTH, MAX_LABEL_LENGTH};
-use rusteron_core::error::{Error, ErrorKind, Result};
-use rusteron_core::ffi::{Fallible, SendPtr, last_error};
-use rusteron_core::log_buffer::CounterValue;
 
 /// A number in shared memory that this client changes and all processes can read.
 ///

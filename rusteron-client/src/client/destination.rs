@@ -7,14 +7,14 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::task::{self, Poll};
 
-use rusteron_sys as sys;
-
-use crate::client::Client;
-use crate::client::registration::{Pending, Request, wait_for};
 use rusteron_core::channel::{ChannelUri, Media, Parameter};
 use rusteron_core::error::{Error, ErrorKind, Result};
 use rusteron_core::ffi::{Fallible, SendPtr, last_error, wake};
 use rusteron_core::threads::SharedBetweenThreads;
+use rusteron_sys as sys;
+
+use crate::client::Client;
+use crate::client::registration::{Pending, Request, wait_for};
 
 /// A pending request to the media driver to add or to remove a destination.
 ///

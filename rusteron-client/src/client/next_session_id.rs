@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use rusteron_core::error::Result;
 use rusteron_sys as sys;
 
 use crate::client::Client;
 use crate::client::registration::{CancelRequest, PollRequest, Resource, sealed};
 use crate::client::subscription_callbacks::CallbackHandle;
-use rusteron_core::error::Result;
 
 /// A session id that the media driver has given out for a later publication.
 ///

@@ -11,13 +11,13 @@ use std::task::{self, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rusteron_core::error::{Error, ErrorKind, Result};
+use rusteron_core::ffi::{Fallible, SendPtr, callback, last_error, lossy, wake};
+use rusteron_core::threads::SharedBetweenThreads;
 use rusteron_sys as sys;
 
 use crate::client::Client;
 use crate::client::subscription_callbacks::{CallbackHandle, on_close_complete};
-use rusteron_core::error::{Error, ErrorKind, Result};
-use rusteron_core::ffi::{Fallible, SendPtr, callback, last_error, lossy, wake};
-use rusteron_core::threads::SharedBetweenThreads;
 
 /// A pending request for a publication, subscription, counter or session id.
 ///

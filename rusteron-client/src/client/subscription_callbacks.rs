@@ -20,10 +20,9 @@ use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use rusteron_sys as sys;
-
 use rusteron_core::error::{ErrorKind, Result};
 use rusteron_core::ffi::{Fallible, callback};
+use rusteron_sys as sys;
 
 /// A closure that is called with a live image, whose log buffer is mapped.
 type OnImage = Box<dyn FnMut(*mut sys::aeron_image_t) + Send>;

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use crate::client::Client;
 use rusteron_core::channel::ChannelStatus;
 use rusteron_core::error::{CloseCause, Error, ErrorKind, OfferError};
 use rusteron_core::ffi::callback;
 use rusteron_core::idle::IdleStrategy;
+
+use crate::client::Client;
 
 /// The reason why a wait with a deadline ended without its result.
 #[derive(Clone, PartialEq, Eq)]

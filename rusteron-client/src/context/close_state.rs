@@ -5,10 +5,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::Instant;
 
-use rusteron_sys as sys;
-
 use rusteron_core::cnc::{CountersReader, DriverWatch};
 use rusteron_core::error::{CloseCause, Error, ErrorKind};
+use rusteron_sys as sys;
 
 /// A client's cause of closing.
 ///

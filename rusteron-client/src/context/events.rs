@@ -4,13 +4,13 @@ use std::ffi::{c_char, c_int, c_void};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use rusteron_sys as sys;
-
-use crate::context::Context;
 use rusteron_core::cnc::CountersReader;
 use rusteron_core::error::{Error, Result};
 use rusteron_core::ffi::handlers::Handlers;
 use rusteron_core::ffi::{self, Fallible, Retained, callback};
+use rusteron_sys as sys;
+
+use crate::context::Context;
 
 /// A publication or subscription that the media driver has added for this client.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,6 +5,10 @@ use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
+use rusteron_core::error::{BlockFault, OfferError, Position, Result};
+use rusteron_core::ffi::last_error;
+use rusteron_core::log_buffer::{self, FrameIds, HEADER_LENGTH, align, protocol};
+use rusteron_core::threads::SharedBetweenThreads;
 use rusteron_sys as sys;
 
 use crate::client::Client;
@@ -12,10 +16,6 @@ use crate::client::registration::{CancelRequest, PollRequest, Resource, sealed};
 use crate::client::subscription_callbacks::CallbackHandle;
 use crate::publication::next_frame::BegunFrame;
 use crate::publication::{BufferClaim, PublicationHandle, RawPublication};
-use rusteron_core::error::{BlockFault, OfferError, Position, Result};
-use rusteron_core::ffi::last_error;
-use rusteron_core::log_buffer::{self, FrameIds, HEADER_LENGTH, align, protocol};
-use rusteron_core::threads::SharedBetweenThreads;
 
 /// Sends messages to the subscribers of a channel and stream, from one thread at a time.
 ///

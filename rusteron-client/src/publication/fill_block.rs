@@ -2,10 +2,11 @@
 
 use std::slice;
 
-use crate::publication::ExclusivePublication;
-use crate::publication::next_frame::NextFrame;
 use rusteron_core::error::{OfferError, Position};
 use rusteron_core::log_buffer::{self, HEADER_LENGTH, align, protocol};
+
+use crate::publication::ExclusivePublication;
+use crate::publication::next_frame::NextFrame;
 
 /// The length of a frame's first field, which makes the frame visible.
 const LENGTH_FIELD: usize = size_of::<i32>();

@@ -6,11 +6,12 @@ use std::ops::Range;
 use std::slice;
 use std::sync::atomic::Ordering;
 
-use crate::publication::{ExclusivePublication, Publication};
 use rusteron_core::error::{OfferError, Position};
 use rusteron_core::log_buffer::{
     self, BEGIN_FLAG, END_FLAG, FLAGS, FrameIds, HEADER_LENGTH, align, protocol,
 };
+
+use crate::publication::{ExclusivePublication, Publication};
 
 impl ExclusivePublication {
     /// Sends a message of several fragments; see [`Publication::offer_fragments`].

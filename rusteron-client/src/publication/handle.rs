@@ -7,13 +7,6 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::time::Instant;
 
-use rusteron_sys as sys;
-
-use crate::client::Client;
-use crate::client::destination::DestinationRegistration;
-use crate::client::registration::Request;
-use crate::client::wait::{self, Refusal, WaitError};
-use crate::constants::PublicationConstants;
 use rusteron_core::channel::{AsChannel, ChannelUse};
 use rusteron_core::channel::{ChannelStatus, local_addresses};
 #[cfg(doc)]
@@ -23,6 +16,13 @@ use rusteron_core::ffi::callback::{self, Notification, notify};
 use rusteron_core::ffi::{Fallible, ForkGuard};
 use rusteron_core::idle::IdleStrategy;
 use rusteron_core::log_buffer::{CounterValue, HEADER_LENGTH, align};
+use rusteron_sys as sys;
+
+use crate::client::Client;
+use crate::client::destination::DestinationRegistration;
+use crate::client::registration::Request;
+use crate::client::wait::{self, Refusal, WaitError};
+use crate::constants::PublicationConstants;
 
 /// The common part of a [`Publication`](crate::Publication) and an
 /// [`ExclusivePublication`](crate::ExclusivePublication): state, ids, lengths and destinations.

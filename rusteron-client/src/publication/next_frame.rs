@@ -3,12 +3,12 @@
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 
-use rusteron_sys as sys;
-
-use crate::publication::ExclusivePublication;
 use rusteron_core::error::{OfferError, Position};
 use rusteron_core::log_buffer::protocol::{self, Terms};
 use rusteron_core::log_buffer::{self, HEADER_LENGTH, PARTITION_COUNT, align, low_half_first};
+use rusteron_sys as sys;
+
+use crate::publication::ExclusivePublication;
 
 const CACHE_LINE_LENGTH: usize = 64;
 /// Distance in bytes between a short frame and the line to fetch meanwhile, which the conductor has cleaned, and which is in

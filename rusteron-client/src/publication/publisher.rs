@@ -5,13 +5,14 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 use std::time::Instant;
 
+use rusteron_core::error::{OfferError, Position};
+use rusteron_core::idle::{Backoff, IdleStrategy};
+
 use crate::client::wait::{self, WaitError};
 use crate::constants::PublicationConstants;
 use crate::publication::{
     BufferClaim, ExclusivePublication, OfferedBatch, Publication, PublicationHandle, fragments,
 };
-use rusteron_core::error::{OfferError, Position};
-use rusteron_core::idle::{Backoff, IdleStrategy};
 
 /// The methods that every publication and the trait have, written once. Threads share a publication
 /// and send by `&self`; everything else sends by `&mut self`, which neither a trait nor a type that

@@ -1,10 +1,11 @@
 //! Assembly of long messages from their fragments.
 
+use rusteron_core::error::Position;
+use rusteron_core::log_buffer::{BEGIN_FLAG, END_FLAG};
+
 use crate::subscription::image::action::Action;
 use crate::subscription::image::header::{FrameHeader, Header};
 use crate::subscription::message_buffer::MessageBuffer;
-use rusteron_core::error::Position;
-use rusteron_core::log_buffer::{BEGIN_FLAG, END_FLAG};
 
 /// The partly assembled message of one image or session.
 ///

@@ -3,6 +3,10 @@
 use std::ffi::CString;
 use std::sync::Arc;
 
+use rusteron_core::channel::{AsChannel, ChannelUse};
+use rusteron_core::error::Result;
+use rusteron_core::ffi::callback;
+use rusteron_core::threads::SharedBetweenThreads;
 use rusteron_sys as sys;
 
 use crate::client::subscription_callbacks::{
@@ -11,10 +15,6 @@ use crate::client::subscription_callbacks::{
 use crate::client::{Client, Registration};
 use crate::subscription::Subscription;
 use crate::subscription::image::ImageInfo;
-use rusteron_core::channel::{AsChannel, ChannelUse};
-use rusteron_core::error::Result;
-use rusteron_core::ffi::callback;
-use rusteron_core::threads::SharedBetweenThreads;
 
 /// Builds a subscription with handlers for available and unavailable images.
 ///

@@ -3,13 +3,13 @@
 use std::ffi::CStr;
 use std::net::SocketAddr;
 
+use rusteron_core::channel::{AsChannel, ChannelStatus, ChannelText, local_addresses};
+use rusteron_core::error::Result;
+use rusteron_core::ffi::{Fallible, callback};
 use rusteron_sys as sys;
 
 use crate::client::destination::DestinationRegistration;
 use crate::subscription::{Subscription, SubscriptionDestinations};
-use rusteron_core::channel::{AsChannel, ChannelStatus, ChannelText, local_addresses};
-use rusteron_core::error::Result;
-use rusteron_core::ffi::{Fallible, callback};
 
 /// Sufficient length for a numeric address with its port and a NUL byte.
 const ADDRESS_LENGTH: usize = sys::AERON_CLIENT_MAX_LOCAL_ADDRESS_STR_LEN as usize;

@@ -4,14 +4,14 @@ use std::ffi::{CStr, c_char, c_int};
 use std::fmt;
 use std::sync::Arc;
 
+use rusteron_core::channel::{AsChannel, ChannelUse};
+use rusteron_core::error::Result;
 use rusteron_sys as sys;
 
 use crate::client::Client;
 use crate::client::destination::DestinationRegistration;
 use crate::client::registration::Request;
 use crate::subscription::Subscription;
-use rusteron_core::channel::{AsChannel, ChannelUse};
-use rusteron_core::error::Result;
 
 /// Adds sources to a multi-destination subscription, and removes them, while another thread polls it.
 ///

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use rusteron_core::log_buffer::BEGIN_FLAG;
+
 use crate::subscription::assembly::Assembly;
 use crate::subscription::image::{Action, Header};
-use rusteron_core::log_buffer::BEGIN_FLAG;
 
 /// Assembles long messages from their fragments, separately for each session.
 ///

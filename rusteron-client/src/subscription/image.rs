@@ -15,6 +15,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::slice;
 
+use rusteron_core::error::{Error, ErrorKind, Position, Result};
+use rusteron_core::ffi::{self, Fallible};
+use rusteron_core::threads::SharedBetweenThreads;
 use rusteron_sys as sys;
 
 use crate::client::counter::check_length;
@@ -24,9 +27,6 @@ use crate::subscription::image::frame::Frame;
 use crate::subscription::image::image_info::raw_constants;
 use crate::subscription::image::poll::ImageFields;
 use crate::subscription::messages::{self, Messages};
-use rusteron_core::error::{Error, ErrorKind, Position, Result};
-use rusteron_core::ffi::{self, Fallible};
-use rusteron_core::threads::SharedBetweenThreads;
 
 /// The stream of one publisher, as it arrives at a subscription.
 ///

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use rusteron_core::threads::UsedByOtherThreads;
+
 use crate::subscription::assembly::Assembly;
 use crate::subscription::image::frame::Frame;
 use crate::subscription::image::header::Header;
 use crate::subscription::image::poll::{Frames, ImageFields};
-use rusteron_core::threads::UsedByOtherThreads;
 
 /// The messages of one publisher that a batch poll has found, with their headers, in order.
 ///

@@ -1,8 +1,9 @@
 //! The polls of a subscription.
 
+use rusteron_core::error::{PollError, Result};
+
 use crate::subscription::image::{Action, Header, Image};
 use crate::subscription::{Messages, Subscription};
-use rusteron_core::error::{PollError, Result};
 
 impl Subscription {
     /// Passes the messages that have arrived to the handler, at most `fragment_limit` fragments.

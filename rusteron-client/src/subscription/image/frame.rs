@@ -2,12 +2,12 @@
 
 use std::slice;
 
+use rusteron_core::error::Position;
+use rusteron_core::log_buffer::{self, HEADER_LENGTH, align, protocol};
 use rusteron_sys as sys;
 
 use crate::subscription::assembly::Assembly;
 use crate::subscription::image::header::Header;
-use rusteron_core::error::Position;
-use rusteron_core::log_buffer::{self, HEADER_LENGTH, align, protocol};
 
 /// The end of a term, as an address and as a position.
 #[derive(Clone, Copy)]

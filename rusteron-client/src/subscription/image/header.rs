@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use rusteron_sys as sys;
-
 use rusteron_core::error::Position;
 use rusteron_core::log_buffer::{self, HEADER_LENGTH, align};
 use rusteron_core::threads::UsedByOtherThreads;
+use rusteron_sys as sys;
 
 /// The header of a received message or fragment. It is valid during the handler's call only.
 ///

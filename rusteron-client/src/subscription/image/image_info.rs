@@ -2,10 +2,10 @@
 
 use std::mem::MaybeUninit;
 
+use rusteron_core::error::Position;
 use rusteron_sys as sys;
 
 use crate::constants::ImageConstants;
-use rusteron_core::error::Position;
 
 /// A snapshot of an image when it became available or unavailable. It is a copy, which may be
 /// stored.
