@@ -188,7 +188,7 @@ fn offer_after_new_leaders_event_has_its_term() {
             false
         }
     });
-    assert_eq!((ingress.leadership_term_id(), ingress.leader_member_id()), (4.into(), 2));
+    assert_eq!((ingress.leadership_term_id(), ingress.leader_member_id()), (4.into(), 2.into()));
     assert_eq!(egress.state(), ClusterState::Connected);
     let message = members.members[2].receive();
     assert_eq!((term(&message), &message[SessionHeader::LENGTH..]), (4, &b"claim"[..]));
