@@ -14,8 +14,8 @@ use rusteron_media_driver::MediaDriver;
 
 use crate::context::{ArchiveServerContext, ArchiveThreadingMode};
 use crate::error::{Result, ServerError, ServerErrorKind};
-#[cfg(feature = "driver")]
 use crate::ids::ArchiveId;
+#[cfg(feature = "driver")]
 use crate::mark_file::Lock;
 use crate::network::{AgentOnThread, ConductorAgent, Started, start};
 
