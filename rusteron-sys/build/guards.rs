@@ -60,9 +60,12 @@ const DRIVER: &[Guard] = &[
             "aeron_driver_receiver_proxy_on_invalidate_image",
             "aeron_mpsc_rb_consumer_heartbeat_time",
             "aeron_mpsc_rb_controlled_read",
+            "aeron_publication_image_close",
+            "aeron_publication_image_track_rebuild",
             "aeron_uri_parse",
         ],
     ),
+    ("aeron_data_packet_dispatcher.c", &["aeron_publication_image_insert_packet"]),
     ("aeron_driver_context.c", &["aeron_config_parse_duration_ns"]),
     (
         "aeron_driver_receiver.c",

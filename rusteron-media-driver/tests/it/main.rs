@@ -21,6 +21,7 @@ mod network;
 #[cfg(all(target_os = "linux", feature = "binary"))]
 mod networks;
 #[cfg(unix)]
+mod overrun;
 mod own_dir;
 #[cfg(all(unix, feature = "binary"))]
 /// The program `media_driver`.

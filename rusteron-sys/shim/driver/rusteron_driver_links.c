@@ -24,8 +24,8 @@ static bool rusteron_has_counters_to_spare(const aeron_counters_manager_t *manag
     return manager->id_high_water_mark - manager->free_list_index < manager->max_counter_id / 2;
 }
 
-static void rusteron_count_link(
-    aeron_driver_conductor_t *conductor,
+int32_t rusteron_count_stream(
+    aeron_counters_manager_t *manager,
     const char *name,
     int32_t type_id,
     int64_t client_id,
@@ -33,13 +33,11 @@ static void rusteron_count_link(
     int32_t session_id,
     int32_t stream_id,
     size_t channel_length,
-    const char *channel,
-    int64_t reference_id)
+    const char *channel)
 {
-    aeron_counters_manager_t *manager = &conductor->counters_manager;
     if (!rusteron_has_counters_to_spare(manager))
     {
-        return;
+        return -1;
     }
 
     const int32_t counter_id = aeron_stream_counter_allocate(
@@ -47,9 +45,8 @@ static void rusteron_count_link(
     if (counter_id < 0)
     {
         aeron_err_clear();
-        return;
     }
-    aeron_counters_manager_counter_reference_id(manager, counter_id, reference_id);
+    return counter_id;
 }
 
 static const aeron_subscription_link_t *rusteron_find_subscription_among(
@@ -111,10 +108,10 @@ int rusteron_broadcast_transmitter_transmit(
         const aeron_subscription_link_t *link = rusteron_find_subscription(conductor, ready->correlation_id);
         if (NULL != link)
         {
-            rusteron_count_link(
-                conductor, "sub", RUSTERON_SUBSCRIPTION_COUNTER_TYPE_ID, link->client_id, link->registration_id,
-                link->has_session_id ? link->session_id : 0, link->stream_id, (size_t)link->channel_length, link->channel,
-                0);
+            (void)rusteron_count_stream(
+                &conductor->counters_manager, "sub", RUSTERON_SUBSCRIPTION_COUNTER_TYPE_ID, link->client_id,
+                link->registration_id, link->has_session_id ? link->session_id : 0, link->stream_id,
+                (size_t)link->channel_length, link->channel);
         }
     }
     else if (AERON_RESPONSE_ON_PUBLICATION_READY == msg_type_id)
@@ -124,9 +121,14 @@ int rusteron_broadcast_transmitter_transmit(
             rusteron_find_publisher(conductor, ready->correlation_id) : NULL;
         if (NULL != client)
         {
-            rusteron_count_link(
-                conductor, "pub-shared", RUSTERON_SHARED_PUBLICATION_COUNTER_TYPE_ID, client->client_id,
-                ready->correlation_id, ready->session_id, ready->stream_id, 0, "", ready->registration_id);
+            const int32_t counter_id = rusteron_count_stream(
+                &conductor->counters_manager, "pub-shared", RUSTERON_SHARED_PUBLICATION_COUNTER_TYPE_ID, client->client_id,
+                ready->correlation_id, ready->session_id, ready->stream_id, 0, "");
+            if (counter_id >= 0)
+            {
+                aeron_counters_manager_counter_reference_id(
+                    &conductor->counters_manager, counter_id, ready->registration_id);
+            }
         }
     }
 
@@ -158,6 +160,20 @@ static void rusteron_free_links(aeron_counters_manager_t *manager, bool is_clien
             id == (is_client ? value->owner_id : value->registration_id))
         {
             (void)aeron_counters_manager_free(manager, i);
+        }
+    }
+}
+
+void rusteron_count_lost_bytes(aeron_counters_manager_t *manager, int64_t registration_id, int64_t lost)
+{
+    for (int32_t i = 0; i <= manager->id_high_water_mark && i <= manager->max_counter_id; i++)
+    {
+        const aeron_counter_metadata_descriptor_t *metadata = rusteron_metadata(manager, i);
+        if (AERON_COUNTER_RECORD_ALLOCATED == metadata->state &&
+            RUSTERON_SUBSCRIPTION_COUNTER_TYPE_ID == metadata->type_id &&
+            registration_id == rusteron_value(manager, i)->registration_id)
+        {
+            aeron_counter_get_and_add_release(aeron_counters_manager_addr(manager, i), lost);
         }
     }
 }
