@@ -15,6 +15,7 @@ mod hostile_cnc;
 mod hostile_datagrams;
 #[cfg(unix)]
 mod java;
+mod killed_clients;
 mod loss;
 mod media_driver;
 mod network;

@@ -12,12 +12,12 @@
 #define RUSTERON_SHORTEST_STEP_MS INT64_C(100)
 
 _Static_assert(
-    0 == sizeof(aeron_t) % _Alignof(rusteron_clock_t), "the structure behind a client has to be aligned");
+    0 == sizeof(aeron_t) % _Alignof(rusteron_beside_t), "the structure behind a client has to be aligned");
 
 /* Aeron allocates clients and drivers, and nothing else, in the files that call this in place of aeron_alloc(). */
 int rusteron_alloc(void **ptr, size_t size)
 {
-    return aeron_alloc(ptr, size + sizeof(rusteron_clock_t));
+    return aeron_alloc(ptr, size + sizeof(rusteron_beside_t));
 }
 
 int64_t rusteron_steady_clock_ms(void)

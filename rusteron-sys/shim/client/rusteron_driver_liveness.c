@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -177,6 +178,22 @@ void rusteron_driver_mark_gone(const char *aeron_dir, int64_t start_timestamp, i
     close(fd);
 }
 
+/* Children that were forked meanwhile share the lock, so that it may outlive the client. It never ends before. */
+static void rusteron_lock_client(int watch, int64_t client_id)
+{
+    struct flock lock;
+    memset(&lock, 0, sizeof(lock));
+    lock.l_type = F_RDLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = (off_t)client_id;
+    lock.l_len = 1;
+    if (client_id >= 0)
+    {
+        /* Without the lock, the driver goes by the client's heartbeat. */
+        (void)fcntl(watch, F_OFD_SETLK, &lock);
+    }
+}
+
 int rusteron_lock_dir(const char *dir)
 {
     const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -236,6 +253,12 @@ void rusteron_unlock_dir(int lock)
     (void)lock;
 }
 
+static void rusteron_lock_client(int watch, int64_t client_id)
+{
+    (void)watch;
+    (void)client_id;
+}
+
 #endif
 
 int rusteron_client_watch(aeron_t *client, int64_t *pid)
@@ -251,6 +274,10 @@ int rusteron_client_watch(aeron_t *client, int64_t *pid)
         return -1;
     }
 
+    if (watch >= 0)
+    {
+        rusteron_lock_client(watch, client->conductor.client_id);
+    }
     return watch;
 }
 

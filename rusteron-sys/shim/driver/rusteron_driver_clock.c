@@ -14,12 +14,18 @@
 #include "util/aeron_bitutil.h"
 #include "util/aeron_clock.h"
 
+#include "rusteron_client_liveness.h"
 #include "rusteron_clock.h"
 #include "rusteron_driver_home.h"
 #include "rusteron_shim.h"
 
 _Static_assert(
-    0 == sizeof(aeron_driver_t) % _Alignof(rusteron_clock_t), "the structure behind a driver has to be aligned");
+    0 == sizeof(aeron_driver_t) % _Alignof(rusteron_beside_t), "the structure behind a driver has to be aligned");
+
+rusteron_beside_t *rusteron_beside(aeron_driver_conductor_t *conductor)
+{
+    return RUSTERON_BESIDE((aeron_driver_t *)((uint8_t *)conductor - offsetof(aeron_driver_t, conductor)));
+}
 
 /*
  * Moves a client's heartbeat by a step of the wall clock. A client that has noticed the step itself has written a time
@@ -54,9 +60,8 @@ static void rusteron_move_deadlines(aeron_counters_manager_t *counters, int64_t 
  */
 static void rusteron_follow_clock(aeron_driver_conductor_t *conductor)
 {
-    aeron_driver_t *driver = (aeron_driver_t *)((uint8_t *)conductor - offsetof(aeron_driver_t, conductor));
     aeron_clock_cache_t *cached_clock = conductor->context->cached_clock;
-    rusteron_clock_t *clock = RUSTERON_CLOCK_OF(driver);
+    rusteron_clock_t *clock = &rusteron_beside(conductor)->clock;
     const int64_t now_ms = aeron_clock_cached_epoch_time(cached_clock);
 
     /* The cached time of the wall clock changes once in a while, and is as old as the other one then. */
@@ -92,8 +97,10 @@ void rusteron_mpsc_rb_consumer_heartbeat_time(aeron_mpsc_rb_t *ring_buffer, int6
 
 int rusteron_driver_conductor_do_work(void *clientd)
 {
+    aeron_driver_conductor_t *conductor = (aeron_driver_conductor_t *)clientd;
     const int work_count = aeron_driver_conductor_do_work(clientd);
-    rusteron_follow_clock((aeron_driver_conductor_t *)clientd);
+    rusteron_follow_clock(conductor);
+    rusteron_look_at_clients(conductor);
     return work_count;
 }
 

@@ -31,6 +31,7 @@
 #include "util/aeron_bitutil.h"
 #include "util/aeron_math.h"
 
+#include "rusteron_client_liveness.h"
 #include "rusteron_driver_links.h"
 
 /*
@@ -305,6 +306,7 @@ static void rusteron_driver_free_log_buffer(int32_t type_id, const void *message
 void rusteron_driver_conductor_on_close(void *clientd)
 {
     aeron_driver_context_t *context = ((aeron_driver_conductor_t *)clientd)->context;
+    rusteron_forget_all_clients((aeron_driver_conductor_t *)clientd);
     aeron_driver_conductor_on_close(clientd);
     aeron_spsc_rb_read(
         &context->native_resource_agent_command_queue, rusteron_driver_free_log_buffer, context, SIZE_MAX);
@@ -682,6 +684,8 @@ size_t rusteron_mpsc_rb_controlled_read(
         const aeron_rb_read_action_t action = handler(
             type_id, copy, rusteron_has_its_text(type_id, copy, length) ? length : 0, clientd);
         rusteron_driver_links_on_command((aeron_driver_conductor_t *)clientd, type_id, copy, length);
+        rusteron_look_at_client(
+            (aeron_driver_conductor_t *)clientd, ((const aeron_correlated_command_t *)copy)->client_id);
         aeron_free(copy);
 
         if (AERON_RB_ABORT == action)
