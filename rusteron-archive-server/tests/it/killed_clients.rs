@@ -6,10 +6,9 @@ use std::path::Path;
 use rusteron_archive::Archive;
 use rusteron_client::{Aeron, CountersReader};
 use rusteron_core::cnc::i64_at;
-use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::archive::record;
 use rusteron_test_support::{
-    DEADLINE, DriverProcess, await_some, await_that, connect, context, launch_with,
+    DriverProcess, await_some, await_that, context, has_java, java_driver_with,
     media_driver_beside, watchful_context,
 };
 
@@ -22,16 +21,6 @@ const OTHER_ID: &str = "aeron.archive.id=8";
 const CLIENT_HEARTBEAT: i32 = 11;
 const ERRORS: i32 = 101;
 const REPLAY_SESSIONS: i32 = 112;
-
-/// A driver that times out no client during a test.
-fn launch_driver() -> MediaDriver {
-    launch_with(|context| {
-        context
-            .set_ipc_term_buffer_length(64 * 1024)?
-            .set_client_liveness_timeout(10 * DEADLINE)?
-            .set_publication_unblock_timeout(20 * DEADLINE)
-    })
-}
 
 /// The clients that have a counter of this type of archive 7.
 fn owners(counters: &CountersReader<'_>, type_id: i32) -> Vec<i64> {
@@ -66,13 +55,24 @@ fn connect_silently(aeron_dir: &Path) -> Aeron {
 
 #[test]
 fn next_archive_of_the_id_starts_before_the_timeout() {
-    let driver = launch_driver();
-    let home = tempfile::tempdir().expect("a directory");
+    if !has_java() {
+        return;
+    }
+    let home = rusteron_test_support::memory_dir("rusteron-killed-").expect("a directory");
     let (dir, other) = (home.path().join("archive"), home.path().join("other"));
-    let aeron = connect(&driver);
+    let aeron_dir = home.path().join("driver");
+    // Ours knows at once that the archive's process has ended.
+    let _driver = java_driver_with(&aeron_dir, |command| {
+        command.args([
+            "-Daeron.ipc.term.buffer.length=64k",
+            "-Daeron.client.liveness.timeout=1200s",
+            "-Daeron.publication.unblock.timeout=2400s",
+        ])
+    });
+    let aeron = Aeron::connect(context(&aeron_dir)).expect("a client");
     let mut recording = None;
     for kill in 0..3 {
-        let mut server = start(archive(driver.aeron_dir(), &dir, &[ID]));
+        let mut server = start(archive(&aeron_dir, &dir, &[ID]));
         let killed = owner(&aeron.counters_reader());
         let session = Archive::connect(&aeron, ipc_context()).expect("a session");
         if let Some(recording_id) = recording {
@@ -82,18 +82,18 @@ fn next_archive_of_the_id_starts_before_the_timeout() {
             recording = Some(recording_id);
             drop(publication);
         }
-        let line = refused(archive(driver.aeron_dir(), &other, &[ID]), 75);
+        let line = refused(archive(&aeron_dir, &other, &[ID]), 75);
         assert_contains(&line, &["archiveId=7", "AERON_ARCHIVE_ID"]);
         assert_eq!(owner(&aeron.counters_reader()), killed);
         server.kill();
         drop(session);
         // Only the archive of the same directory knows the client.
-        let line = refused(archive(driver.aeron_dir(), &other, &[ID]), 75);
+        let line = refused(archive(&aeron_dir, &other, &[ID]), 75);
         assert_contains(&line, &["archiveId=7", "AERON_ARCHIVE_ID"]);
         assert_eq!(owner(&aeron.counters_reader()), killed);
     }
     // With another id, there is nothing to wait for, and the client is closed all the same.
-    let server = start(archive(driver.aeron_dir(), &dir, &[OTHER_ID]));
+    let server = start(archive(&aeron_dir, &dir, &[OTHER_ID]));
     await_that("the end of the killed archive's counters", || {
         owners(&aeron.counters_reader(), ERRORS).is_empty()
     });
