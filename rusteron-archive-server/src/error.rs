@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use rusteron_client::{Error, ErrorKind};
-use rusteron_core::error::exhausted;
+use rusteron_core::error::{exhausted, is_full};
 use rusteron_core::printable::Printable;
 
 /// The result of every operation of a server.
@@ -69,16 +69,13 @@ impl ServerError {
 
     /// Makes the error of a file or a directory, whose name the operating system's error does not have.
     pub(crate) fn io(file: impl fmt::Display, error: &io::Error) -> Self {
-        let kind = match error.kind() {
-            // Its advice depends on the path: `with_advice`.
-            io::ErrorKind::StorageFull => {
-                return Self::new(ServerErrorKind::StorageSpace, format!("{file}: {error}"));
-            }
-            kind => ServerErrorKind::Io(kind),
-        };
+        if is_full(error) {
+            // The advice depends on the path, so `with_advice` adds it.
+            return Self::new(ServerErrorKind::StorageSpace, format!("{file}: {error}"));
+        }
         let advice = error.raw_os_error().filter(|_| cfg!(unix)).and_then(exhausted);
         let advice = advice.map(|advice| format!(": {advice}")).unwrap_or_default();
-        Self::new(kind, format!("{file}: {error}{advice}"))
+        Self::new(ServerErrorKind::Io(error.kind()), format!("{file}: {error}{advice}"))
     }
 
     /// Makes the error of a file or a directory, and says what helps.
@@ -197,8 +194,11 @@ mod tests {
         let error = ServerError::io("archive.catalog", &io::ErrorKind::PermissionDenied.into());
         assert_eq!(error.kind(), ServerErrorKind::Io(io::ErrorKind::PermissionDenied));
         assert_eq!(error.to_string(), "file: archive.catalog: permission denied");
-        let error = ServerError::io("0-0.rec", &io::ErrorKind::StorageFull.into());
-        assert_eq!(error.kind(), ServerErrorKind::StorageSpace);
+        for full in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
+            let error = ServerError::file(Path::new("0-0.rec"), &full.into());
+            assert_eq!(error.kind(), ServerErrorKind::StorageSpace);
+            assert!(error.message().ends_with("or choose another directory"), "{error}");
+        }
     }
 
     #[cfg(unix)]

@@ -14,7 +14,7 @@ use crate::printable::Printable;
 pub use close_cause::{CloseCause, SessionEnd};
 pub use offer_error::{BlockFault, OfferError, PollError, Position};
 #[doc(hidden)]
-pub use phrases::exhausted;
+pub use phrases::{exhausted, is_full};
 
 /// The result of every operation outside the message path.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -322,9 +322,10 @@ impl ErrorKind {
         if errno == ERANGE {
             return Self::InvalidArgument;
         }
-        match io::Error::from_raw_os_error(errno).kind() {
+        let error = io::Error::from_raw_os_error(errno);
+        match error.kind() {
             io::ErrorKind::InvalidInput => Self::InvalidArgument,
-            io::ErrorKind::StorageFull => Self::StorageSpace,
+            _ if is_full(&error) => Self::StorageSpace,
             kind => Self::Io(kind),
         }
     }
@@ -539,6 +540,12 @@ mod tests {
         ];
         for (code, kind) in cases {
             assert_eq!(ErrorKind::from_code(code), kind, "code {code}");
+        }
+        #[cfg(unix)]
+        {
+            let error = Error::from_code(libc::EDQUOT, "the quota");
+            assert_eq!(error.kind(), ErrorKind::StorageSpace);
+            assert!(error.to_string().contains("free space on the file system"), "{error}");
         }
     }
 

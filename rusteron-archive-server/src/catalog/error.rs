@@ -2,6 +2,8 @@
 
 use std::{fmt, io};
 
+use rusteron_core::error::is_full;
+
 use crate::catalog::descriptor::WrongChecksum;
 use crate::catalog::file::CATALOG_NAME;
 use crate::catalog::header::{self, VERSION};
@@ -46,14 +48,10 @@ impl CatalogError {
         }
     }
 
-    /// Tells whether the storage or the catalog has no space left.
+    /// Returns whether the storage or the catalog has no space left.
     pub(crate) fn is_storage_full(&self) -> bool {
         matches!(self, Self::Io { source, .. } if is_full(source)) || matches!(self, Self::Full(_))
     }
-}
-
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Begins as Java's text where there is one.

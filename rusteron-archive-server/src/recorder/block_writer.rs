@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rusteron_core::error::is_full;
 use rusteron_core::log_buffer::{HEADER_LENGTH, TYPE_PAD};
 
 use crate::recorder::IoTotals;
@@ -110,10 +111,9 @@ impl BlockWriter {
         self.totals.add(bytes, time);
     }
 
-    /// Tells whether an error of writing `length` bytes says that the disk is full.
+    /// Returns whether an error of writing `length` bytes says that the disk is full.
     pub(crate) fn is_full(&self, error: &io::Error, length: usize) -> bool {
-        matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-            || self.storage.usable_space().is_ok_and(|usable| usable < length as u64)
+        is_full(error) || self.storage.usable_space().is_ok_and(|usable| usable < length as u64)
     }
 
     fn sync_dir(&self) -> io::Result<()> {

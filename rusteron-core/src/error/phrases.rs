@@ -14,6 +14,11 @@ pub(super) fn is_heading(line: &str) -> bool {
     line.starts_with("async_") && line.ends_with(" registration error")
 }
 
+/// Returns whether there is no space left, on the file system or within the user's quota.
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 /// Returns what helps when the operating system reports that a resource is used up.
 ///
 /// Most of these failures are the media driver's, whose text a client shows, so no advice says
@@ -23,7 +28,6 @@ pub fn exhausted(errno: i32) -> Option<&'static str> {
     const ENOMEM: i32 = 12;
     const ENFILE: i32 = 23;
     const EMFILE: i32 = 24;
-    const ENOSPC: i32 = 28;
     match errno {
         ENOMEM => Some(
             "the process, its control group or the machine has no memory left for this; raise its limit (`ulimit -v`, \
@@ -36,7 +40,9 @@ pub fn exhausted(errno: i32) -> Option<&'static str> {
             "the process that opens the file or socket is at its limit; raise it (`ulimit -n`, or LimitNOFILE= in a \
              unit)",
         ),
-        ENOSPC => Some("free space on the file system, or use another directory"),
+        _ if is_full(&io::Error::from_raw_os_error(errno)) => {
+            Some("free space on the file system, or use another directory")
+        }
         _ => None,
     }
 }
