@@ -232,8 +232,8 @@ pub use rusteron_core::{
         SystemCounter, request_driver_termination,
     },
     error::{
-        BlockFault, CloseCause, Error, ErrorKind, OfferError, PollError, Position, Result,
-        SessionEnd,
+        BlockFault, CloseCause, Error, ErrorKind, Mismatch, OfferError, PollError, Position,
+        Result, SessionEnd,
     },
     ffi::handlers::Handler,
     idle::{

@@ -12,7 +12,7 @@ use rusteron_sys as sys;
 use crate::printable::Printable;
 
 pub use close_cause::{CloseCause, SessionEnd};
-pub use offer_error::{BlockFault, OfferError, PollError, Position};
+pub use offer_error::{BlockFault, Mismatch, OfferError, PollError, Position};
 #[doc(hidden)]
 pub use phrases::{exhausted, is_full};
 

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use rusteron_core::error::{BlockFault, OfferError, Position, Result};
+use rusteron_core::error::{BlockFault, Mismatch, OfferError, Position, Result};
 use rusteron_core::ffi::last_error;
 use rusteron_core::log_buffer::{self, FrameIds, HEADER_LENGTH, align, protocol};
 use rusteron_core::threads::SharedBetweenThreads;
@@ -378,20 +378,27 @@ impl Expected {
             // The sender sends only the header of padding. As in C, a block must not begin with
             // padding.
             log_buffer::TYPE_PAD if !is_first => self.term_buffer_length as usize,
-            _ => return Err(BlockFault::Type),
+            other => return Err(BlockFault::Type(other)),
         };
-        let length = usize::try_from(number(log_buffer::FRAME_LENGTH)).unwrap_or(0);
-        require((HEADER_LENGTH..=max).contains(&length), BlockFault::FrameLength)?;
-        require(header[log_buffer::VERSION] == log_buffer::CURRENT_VERSION, BlockFault::Version)?;
-        require(number(log_buffer::TERM_OFFSET) == term_offset, BlockFault::TermOffset)?;
-        require(number(log_buffer::SESSION_ID) == self.session_id, BlockFault::SessionId)?;
-        require(number(log_buffer::STREAM_ID) == self.stream_id, BlockFault::StreamId)?;
-        require(number(log_buffer::TERM_ID) == self.term_id, BlockFault::TermId)?;
-        require(align(length) <= bytes.len(), BlockFault::Truncated)?;
+        let (found, version) = (number(log_buffer::FRAME_LENGTH), header[log_buffer::VERSION]);
+        let length = usize::try_from(found).unwrap_or(0);
+        if !(HEADER_LENGTH..=max).contains(&length) {
+            return Err(BlockFault::FrameLength(found));
+        }
+        if version != log_buffer::CURRENT_VERSION {
+            return Err(BlockFault::Version(version));
+        }
+        let require = |at: usize, expected: i32, fault: fn(Mismatch) -> BlockFault| {
+            let found = number(at);
+            if found == expected { Ok(()) } else { Err(fault(Mismatch { found, expected })) }
+        };
+        require(log_buffer::TERM_OFFSET, term_offset, BlockFault::TermOffset)?;
+        require(log_buffer::SESSION_ID, self.session_id, BlockFault::SessionId)?;
+        require(log_buffer::STREAM_ID, self.stream_id, BlockFault::StreamId)?;
+        require(log_buffer::TERM_ID, self.term_id, BlockFault::TermId)?;
+        if align(length) > bytes.len() {
+            return Err(BlockFault::Truncated);
+        }
         Ok(align(length))
     }
-}
-
-fn require(is_right: bool, fault: BlockFault) -> Result<(), BlockFault> {
-    if is_right { Ok(()) } else { Err(fault) }
 }

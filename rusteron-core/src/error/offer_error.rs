@@ -76,20 +76,30 @@ pub enum BlockFault {
     Truncated,
     /// The block is longer than the remaining part of the publication's current term.
     BeyondTerm,
-    /// The frame length is less than a header, or more than a fragment of the publication.
-    FrameLength,
-    /// The frame has another version of the frame layout than this client writes.
-    Version,
-    /// The frame is neither data nor padding, or the first frame is padding.
-    Type,
+    /// The frame length, given here, is less than a header, or more than a fragment of the
+    /// publication.
+    FrameLength(i32),
+    /// The frame has this version of the frame layout, which is not the one that this client writes.
+    Version(u8),
+    /// The frame is neither data nor padding, or the first frame is padding. This is its type.
+    Type(u16),
     /// The term offset is not the offset at which the frame would be written.
-    TermOffset,
+    TermOffset(Mismatch),
     /// The session id is not the session id of the publication.
-    SessionId,
+    SessionId(Mismatch),
     /// The stream id is not the stream id of the publication.
-    StreamId,
+    StreamId(Mismatch),
     /// The term id is not the id of the publication's current term.
-    TermId,
+    TermId(Mismatch),
+}
+
+/// A field of a frame's header that does not have the value it must have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Mismatch {
+    /// The value in the header.
+    pub found: i32,
+    /// The value that the publication's next frame must have.
+    pub expected: i32,
 }
 
 impl OfferError {
@@ -161,17 +171,18 @@ impl From<OfferError> for Error {
 
 impl fmt::Display for BlockFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Truncated => "it is not whole",
-            Self::BeyondTerm => "the block does not fit into the term",
-            Self::FrameLength => "its length is out of range",
-            Self::Version => "it is of another version",
-            Self::Type => "it is of another type than allowed here",
-            Self::TermOffset => "it is of another term offset",
-            Self::SessionId => "it is of another session",
-            Self::StreamId => "it is of another stream",
-            Self::TermId => "it is of another term",
-        })
+        let (field, Mismatch { found, expected }) = match *self {
+            Self::Truncated => return f.write_str("the block ends within it"),
+            Self::BeyondTerm => return f.write_str("the block does not fit into the term"),
+            Self::FrameLength(length) => return write!(f, "frame length {length} is out of range"),
+            Self::Version(found) => return write!(f, "frame version {found} is unknown"),
+            Self::Type(found) => return write!(f, "frame type {found} is not allowed here"),
+            Self::TermOffset(it) => ("term offset", it),
+            Self::SessionId(it) => ("session id", it),
+            Self::StreamId(it) => ("stream id", it),
+            Self::TermId(it) => ("term id", it),
+        };
+        write!(f, "{field}={found}: must be {expected}")
     }
 }
 
@@ -207,7 +218,7 @@ mod tests {
 
     #[test]
     fn message_path_errors_convert_without_loss() {
-        let invalid_block = OfferError::InvalidBlock { offset: 0, fault: BlockFault::Type };
+        let invalid_block = OfferError::InvalidBlock { offset: 0, fault: BlockFault::Type(5) };
         let cases = [
             (OfferError::NotConnected, ErrorKind::NotConnected),
             (OfferError::BackPressured, ErrorKind::BackPressured),
@@ -229,6 +240,11 @@ mod tests {
             assert!(error.is_transient() || !error.is_retryable(), "{offer_error:?}");
             assert!(error.to_string().contains(&offer_error.to_string()), "{error}");
         }
+        let fault = BlockFault::TermId(Mismatch { found: 7, expected: 6 });
+        assert_eq!(
+            OfferError::InvalidBlock { offset: 64, fault }.to_string(),
+            "the frame at offset 64 of the block: term id=7: must be 6"
+        );
         let closed = Error::from(PollError::Closed(CloseCause::ClientTimeout));
         assert_eq!(closed.kind(), ErrorKind::ClientClosed);
         assert_eq!(closed.close_cause(), Some(CloseCause::ClientTimeout));

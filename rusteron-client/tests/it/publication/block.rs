@@ -1,6 +1,6 @@
 //! Blocks: whole frames of another log buffer, copied as they are.
 
-use rusteron_client::{BlockFault, ExclusivePublication, Header, OfferError, Position};
+use rusteron_client::{BlockFault, ExclusivePublication, Header, Mismatch, OfferError, Position};
 use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::{
     Random, await_that, connect, connected_pair, launch, log_bytes, offer, receive, retry,
@@ -104,18 +104,23 @@ fn misfit_is_refused_with_the_reason() {
         let number = |at: usize, value: i32| with(frame + at, &value.to_ne_bytes());
         let too_long = player_max_payload() + 33;
         for length in [0, -42, 31, i32::MIN, i32::MAX, too_long] {
-            check(frame, BlockFault::FrameLength, &number(0, length));
+            check(frame, BlockFault::FrameLength(length), &number(0, length));
         }
-        check(frame, BlockFault::Version, &with(frame + 4, &[1]));
-        check(frame, BlockFault::Type, &with(frame + 6, &5_u16.to_ne_bytes()));
-        check(frame, BlockFault::TermOffset, &number(8, 32));
-        check(frame, BlockFault::SessionId, &number(12, 6));
-        check(frame, BlockFault::StreamId, &number(16, 6));
-        check(frame, BlockFault::TermId, &number(20, 7));
+        check(frame, BlockFault::Version(1), &with(frame + 4, &[1]));
+        check(frame, BlockFault::Type(5), &with(frame + 6, &5_u16.to_ne_bytes()));
+        let mut misfit = |at: usize, found: i32, fault: fn(Mismatch) -> BlockFault| {
+            let expected = block[frame + at..].first_chunk().expect("a field of the header");
+            let expected = i32::from_ne_bytes(*expected);
+            check(frame, fault(Mismatch { found, expected }), &number(at, found));
+        };
+        misfit(8, 32, BlockFault::TermOffset);
+        misfit(12, 6, BlockFault::SessionId);
+        misfit(16, 6, BlockFault::StreamId);
+        misfit(20, 7, BlockFault::TermId);
     }
     // An aborted claim leaves padding in between. A block does not begin with padding.
-    check(0, BlockFault::Type, &with(6, &0_u16.to_ne_bytes()));
-    check(0, BlockFault::Type, &block[padding..]);
+    check(0, BlockFault::Type(0), &with(6, &0_u16.to_ne_bytes()));
+    check(0, BlockFault::Type(0), &block[padding..]);
 
     assert_eq!(retry(|| player.offer_block(&block)), recorder.position());
     assert_eq!(receive(&mut repeated, 3), [vec![1; 10], vec![2; 100], vec![3; 5]]);
