@@ -9,16 +9,6 @@ use rusteron_core::nearest;
 
 use super::options::{Origins, property};
 
-/// Variables of Aeron's C clients and of this project's build. Settings that the driver shares with
-/// them are in the driver's table.
-const OF_OTHER_PROGRAMS: [&str; 5] = [
-    "AERON_CLIENT_IDLE_SLEEP_DURATION",
-    "AERON_CLIENT_NAME",
-    "AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY",
-    "AERON_CLIENT_RESOURCE_LINGER_DURATION",
-    "AERON_SOURCE_DIR",
-];
-
 /// The settings that a program reads.
 pub struct KnownSettings {
     checks: BTreeMap<&'static str, Check>,
@@ -45,7 +35,8 @@ impl KnownSettings {
     }
 
     fn is_foreign(&self, name: &str) -> bool {
-        OF_OTHER_PROGRAMS.contains(&name)
+        // A variable of this project's build.
+        name == "AERON_SOURCE_DIR"
             || self.foreign_prefixes.iter().any(|prefix| name.starts_with(prefix))
     }
 }
@@ -108,6 +99,10 @@ fn reason(
         return None;
     }
     let known = nearest(&name_in_capitals, known.checks.keys().copied());
+    // A client's setting, not a misspelling of the driver's `AERON_CLIENT_LIVENESS_TIMEOUT`.
+    if known.is_none() && name_in_capitals.starts_with("AERON_CLIENT_") {
+        return None;
+    }
     if !is_property && known.is_none() && (is_rusteron || is_of_service(&name_in_capitals)) {
         return None;
     }

@@ -14,6 +14,11 @@ use crate::settings::quantity;
 /// Settings with a problem, and the parts of its description: setting with value, and reason.
 const PROBLEMS: &[(&str, &str, &str)] = &[
     ("AERON_TERM_BUFER_LENGTH", "64k", "no such setting; AERON_TERM_BUFFER_LENGTH is one"),
+    (
+        "AERON_CLIENT_LIVENES_TIMEOUT",
+        "10s",
+        "no such setting; AERON_CLIENT_LIVENESS_TIMEOUT is one",
+    ),
     ("AERON_QWERTY", "1", "no such setting"),
     ("RUSTERON_DIR_ACESS", "group", "no such setting; RUSTERON_DIR_ACCESS is one"),
     ("AERON_THREADING_MODE", "foo", "must be DEDICATED, SHARED_NETWORK, SHARED or INVOKER"),
@@ -291,6 +296,7 @@ fn names_of_other_programs_are_accepted() {
     assert!(names.len() > 15, "{names:?}");
     let mut command = media_driver(MEDIA_DRIVER);
     command.arg("--check-config").env("AERON_CLUSTER_MEMBERS", "x").env("RUSTERON_REQUIRE_X", "1");
+    command.env("AERON_CLIENT_SETTING_OF_LATER", "1");
     // A number is a valid value of those that the driver reads, too.
     command.envs(names.iter().map(|name| (name, "4096")));
     let output = command.output().expect("the program");
