@@ -42,7 +42,7 @@ use rusteron_core::panic::catch;
 
 use crate::catalog::Catalog;
 use crate::channel::Channel;
-use crate::conductor::effect::{Clock, ControlSessionId, Effect, ImageId, Outside};
+use crate::conductor::effect::{Blame, Clock, ControlSessionId, Effect, ImageId, Outside};
 use crate::conductor::event::Event;
 use crate::conductor::parts::Parts;
 use crate::conductor::sessions::{Requester, Sessions};
@@ -121,7 +121,7 @@ impl Conductor {
                 self.on_command(&request, message, image, source_identity, now, out);
             }
             Ok(Request::Unknown) => {}
-            Err(text) => out.report_stranger(&text),
+            Err(text) => out.report(Blame::Stranger, &text),
         }
         true
     }
@@ -146,9 +146,10 @@ impl Conductor {
         let channel = match channel {
             Ok(channel) => channel,
             Err(error) => {
-                out.report_stranger(&format!(
-                    "connect request with responseChannel={response_channel}: {error}"
-                ));
+                out.report(
+                    Blame::Stranger,
+                    &format!("connect request with responseChannel={response_channel}: {error}"),
+                );
                 return true;
             }
         };
@@ -194,10 +195,13 @@ impl Conductor {
             return self.parts.replay_by_token(turn, image, correlation_id, token, &replay);
         }
         let Some(control) = turn.sessions.get_mut(session) else {
-            return turn.out.record_late_request(&format!(
-                "control request for unknown session: controlSessionId={session} \
+            return turn.out.report(
+                Blame::LateRequest,
+                &format!(
+                    "control request for unknown session: controlSessionId={session} \
                  templateId={template_id}"
-            ));
+                ),
+            );
         };
         let unauthorised = || {
             format!(
@@ -206,7 +210,7 @@ impl Conductor {
             )
         };
         if control.request_image() != image {
-            return turn.out.report_stranger(&unauthorised());
+            return turn.out.report(Blame::Stranger, &unauthorised());
         }
         if !control.activate() {
             return;
@@ -216,7 +220,7 @@ impl Conductor {
         let principal = control.encoded_principal();
         let is_authorised = catch(|| authorisation.is_authorised(template_id, principal));
         if is_authorised != Ok(true) {
-            turn.out.record_mistake(&unauthorised());
+            turn.out.report(Blame::Client, &unauthorised());
             let failure = Failure::new(ErrorCode::UnauthorisedAction, "unauthorised action");
             turn.respond(requester, &Answer::Error(failure));
         } else if control.is_deferring {
@@ -249,14 +253,11 @@ impl Conductor {
             self.parts.remove_session(session);
             let authenticator = &mut *self.authenticator;
             if let Err(text) = catch(|| authenticator.on_session_closed(session)) {
-                out.report(&text);
+                out.report(Blame::Server, &text);
             }
             if let Some(failure) = control.failure() {
-                if control.is_known() {
-                    out.report(&failure);
-                } else {
-                    out.report_stranger(&failure);
-                }
+                let blame = if control.is_known() { Blame::Server } else { Blame::Stranger };
+                out.report(blame, &failure);
             }
             let reject = match control.ended() {
                 Some(End::Failed(reason)) => Some(reason.clone()),

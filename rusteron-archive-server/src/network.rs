@@ -47,8 +47,8 @@ use rusteron_client::{
 };
 
 use crate::conductor::effect::{
-    ControlSessionId, CounterView, Effect, Failure, ImageDetails, ImageId, Outside, RegistrationId,
-    RequestStream, Responder, Sending, SourceLink, StartRecording, StartReplay,
+    Blame, ControlSessionId, CounterView, Effect, Failure, ImageDetails, ImageId, Outside,
+    RegistrationId, RequestStream, Responder, Sending, SourceLink, StartRecording, StartReplay,
 };
 use crate::conductor::event::Event;
 use crate::counters::{ArchiveCounters, RecordedStream};
@@ -435,20 +435,8 @@ impl Outside for Network {
         Ok(CounterView { value, registration_id: RegistrationId::new(registration_id) })
     }
 
-    fn report(&mut self, text: &str) {
-        self.errors.report(text);
-    }
-
-    fn record_mistake(&mut self, text: &str) {
-        self.errors.record_mistake(text);
-    }
-
-    fn report_stranger(&mut self, text: &str) {
-        self.errors.report_stranger(text);
-    }
-
-    fn record_late_request(&mut self, text: &str) {
-        self.errors.record_late_request(text);
+    fn report(&mut self, blame: Blame, text: &str) {
+        self.errors.report(blame, text);
     }
 
     fn order(&mut self, effect: Effect) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
 use crate::catalog::{Descriptor, NULL_POSITION};
-use crate::conductor::effect::{Failure, RecordingId};
+use crate::conductor::effect::{Blame, Failure, RecordingId};
 use crate::conductor::sessions::Requester;
 use crate::conductor::turn::Turn;
 use crate::control::responses::{Answer, SignalEvent};
@@ -137,7 +137,10 @@ impl Deletions {
         if self.by_recording.get(&recording).is_some_and(|deletion| deletion.files.is_empty()) {
             self.by_recording.remove(&recording);
             if let Err(error) = turn.catalog.sync_names(turn.storage) {
-                turn.out.report(&format!("deleted segments of recording {recording}: {error}"));
+                turn.out.report(
+                    Blame::Server,
+                    &format!("deleted segments of recording {recording}: {error}"),
+                );
             }
             signal_end(turn, requester, recording);
         }

@@ -23,6 +23,21 @@ pub(crate) struct CounterView {
     pub(crate) registration_id: RegistrationId,
 }
 
+/// Who has caused an error, which decides what operators see of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Blame {
+    /// The server, the media driver, or the files.
+    Server,
+    /// A client, who is told of its mistake. Like Java's archive, the server prints no line then:
+    /// operators can do nothing about it.
+    Client,
+    /// Anybody on the network, as often as they like.
+    Stranger,
+    /// A client whose session is not there, or no longer. Nobody can be told of it, and the server
+    /// prints no line: honest clients send such requests while their session ends.
+    LateRequest,
+}
+
 /// The outside of the conductor. No call blocks.
 pub(crate) trait Outside: Responder + SourceLink {
     /// Publishes a recording event (templates 101 to 103). Asked only if events are enabled.
@@ -32,19 +47,7 @@ pub(crate) trait Outside: Responder + SourceLink {
     fn counter(&self, id: i32) -> Result<CounterView, String>;
 
     /// Writes to the archive's error log, and counts an error (type 101).
-    fn report(&mut self, text: &str);
-
-    /// As [`report`](Self::report), for the mistake of a client, who is told of it. Like Java's
-    /// archive, the server prints no line then: operators can do nothing about it.
-    fn record_mistake(&mut self, text: &str);
-
-    /// As [`report`](Self::report), for what anybody on the network can cause, as often as they
-    /// like.
-    fn report_stranger(&mut self, text: &str);
-
-    /// As [`record_mistake`](Self::record_mistake), for a request whose session is not there, or no
-    /// longer. Nobody can be told of it.
-    fn record_late_request(&mut self, text: &str);
+    fn report(&mut self, blame: Blame, text: &str);
 
     /// Takes an order, which is carried out after those before it. Outcomes come as events.
     fn order(&mut self, effect: Effect);

@@ -1,6 +1,6 @@
 //! The parts of the conductor, and which of them carries out a request or is told of an event.
 
-use crate::conductor::effect::{ControlSessionId, ImageId};
+use crate::conductor::effect::{Blame, ControlSessionId, ImageId};
 use crate::conductor::event::Event;
 use crate::conductor::listings::{Listings, find_last_matching};
 use crate::conductor::recordings::{Ended, Recordings};
@@ -206,10 +206,10 @@ impl Parts {
         replay: &Replay<'_>,
     ) {
         let Some(session) = self.tokens.session(token, replay.recording, turn.now) else {
-            return turn.out.report_stranger(&format!(
-                "Unknown session or token timeout for replayToken={}",
-                token.get()
-            ));
+            return turn.out.report(
+                Blame::Stranger,
+                &format!("Unknown session or token timeout for replayToken={}", token.get()),
+            );
         };
         if turn.sessions.get_mut(session).is_some_and(|control| control.activate()) {
             let Self { replays, recordings, segments, .. } = self;
@@ -320,7 +320,7 @@ impl Parts {
         self.segments.deletions.finish(turn);
         if !self.recordings.is_empty() {
             // The next start finds it in the frames.
-            turn.out.report("a recording has no stop position in the catalog");
+            turn.out.report(Blame::Server, "a recording has no stop position in the catalog");
         }
     }
 }

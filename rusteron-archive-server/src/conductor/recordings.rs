@@ -9,7 +9,7 @@ use crate::channel::Channel;
 use crate::conductor::active_recording::ActiveRecording;
 use crate::conductor::deletions::Deletions;
 use crate::conductor::effect::{
-    ControlSessionId, Effect, Failure, ImageDetails, Outside, Progress, RecordingId,
+    Blame, ControlSessionId, Effect, Failure, ImageDetails, Outside, Progress, RecordingId,
     RegistrationId, Sending, StartRecording,
 };
 use crate::conductor::sessions::Requester;
@@ -356,7 +356,7 @@ impl Recordings {
         let kept = clear_behind(turn.storage, &geometry, descriptor.stop_position, level)
             .map_err(|error| invalid(format!("behind its end: {error}")))?;
         if !kept.is_empty() {
-            turn.out.report(&format!(
+            turn.out.report(Blame::Server, &format!(
                 "recording {recording} is extended at {}, the end that the catalog has, and what its segments had behind \
                  that is in {} now: if the catalog is an older copy, it was recorded since",
                 descriptor.stop_position,
@@ -476,7 +476,7 @@ impl Recordings {
         let requester = active.requester;
         let ended = self.write_end(turn, recording);
         if let Some(failure) = failure {
-            turn.out.report(&failure.text);
+            turn.out.report(Blame::Server, &failure.text);
             turn.respond(requester, &Answer::Error(failure));
         }
         ended
@@ -488,7 +488,10 @@ impl Recordings {
         let (position, _) = active.end?;
         if let Err(error) = turn.catalog.set_stopped(recording, position, turn.now.epoch_ms) {
             active.end = Some((position, turn.now.ns.saturating_add(CATALOG_RETRY_NS)));
-            turn.out.report(&format!("recording {recording} stopped at {position}: {error}"));
+            turn.out.report(
+                Blame::Server,
+                &format!("recording {recording} stopped at {position}: {error}"),
+            );
             return None;
         }
         let active = self.active.remove(&recording)?;

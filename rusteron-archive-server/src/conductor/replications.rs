@@ -6,7 +6,7 @@ use rusteron_client::AeronVersion;
 
 use crate::channel::Channel;
 use crate::conductor::deletions::Deletions;
-use crate::conductor::effect::{Effect, Failure, RecordingId, RegistrationId};
+use crate::conductor::effect::{Blame, Effect, Failure, RecordingId, RegistrationId};
 use crate::conductor::recordings::{Ended, Recordings};
 use crate::conductor::sessions::Requester;
 use crate::conductor::subscriptions::Extension;
@@ -215,7 +215,7 @@ impl Replications {
         let replication = recordings.replication_of(subscription);
         match replication.and_then(|id| self.get_mut(id)) {
             Some(machine) => machine.fail(Failure::generic(text)),
-            None => turn.out.report(&text),
+            None => turn.out.report(Blame::Server, &text),
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::catalog::{Catalog, Descriptor};
 use crate::channel::Channel;
-use crate::conductor::effect::{Clock, Failure, Outside, RecordingId};
+use crate::conductor::effect::{Blame, Clock, Failure, Outside, RecordingId};
 use crate::conductor::sessions::{Requester, Sessions};
 use crate::conductor::settings::ConductorSettings;
 use crate::control::responses::{Answer, SignalEvent};
@@ -55,17 +55,15 @@ impl Turn<'_> {
     /// code of its own.
     pub(super) fn refuse(&mut self, to: Requester, failure: Failure) {
         if failure.is_mistake && failure.code == ErrorCode::Generic {
-            self.out.record_mistake(&failure.text);
+            self.out.report(Blame::Client, &failure.text);
         }
         self.respond(to, &Answer::Error(failure));
     }
 
     /// Tells operators and the client why what a request began has ended, or cannot begin.
     pub(super) fn fail(&mut self, to: Requester, failure: Failure) {
-        match failure.is_mistake {
-            true => self.out.record_mistake(&failure.text),
-            false => self.out.report(&failure.text),
-        }
+        let blame = if failure.is_mistake { Blame::Client } else { Blame::Server };
+        self.out.report(blame, &failure.text);
         self.respond(to, &Answer::Error(failure));
     }
 

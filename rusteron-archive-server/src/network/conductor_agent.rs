@@ -8,7 +8,7 @@ use rusteron_client::{Counter, Error};
 use rusteron_core::agent::{Agent, AgentError, AgentRunner};
 
 use crate::conductor::Conductor;
-use crate::conductor::effect::{Clock, Outside};
+use crate::conductor::effect::{Blame, Clock, Outside};
 use crate::conductor::event::Event;
 use crate::mark_file::MarkFile;
 use crate::network::{Network, Requests};
@@ -118,7 +118,9 @@ impl ConductorAgent {
             match self.requests.reject(image, &reason) {
                 Ok(false) => {}
                 Ok(true) => self.network.reject(image, reason),
-                Err(error) => self.network.report(&format!("request image {image}: {error}")),
+                Err(error) => {
+                    self.network.report(Blame::Server, &format!("request image {image}: {error}"))
+                }
             }
         }
     }

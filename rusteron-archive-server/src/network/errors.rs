@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rusteron_client::Counter;
 use rusteron_core::printable::Printable;
 
+use crate::conductor::effect::Blame;
 use crate::mark_file::MarkFile;
 
 /// The most bytes of a text. A client's message can have 16 MiB.
@@ -54,7 +55,24 @@ impl Errors {
     }
 
     /// Reports an error. Its text may have a part of a client's message.
-    pub(crate) fn report(&self, text: &str) {
+    pub(crate) fn report(&self, blame: Blame, text: &str) {
+        match blame {
+            Blame::Server => self.report_own(text),
+            Blame::Client => {
+                // As in Java's archive, the error log calls it a warning.
+                self.counter.increment_release();
+                let text = format!("WARN - {text}");
+                self.mark_file.record_error_within(SHARE_OF_CLIENTS, cut(&text, MAX_LENGTH));
+            }
+            Blame::Stranger => self.report_stranger(text),
+            Blame::LateRequest => match self.late_requests.borrow_mut().next(Instant::now()) {
+                Some(_) => self.record_stranger(text),
+                None => _ = self.counter.increment_release(),
+            },
+        }
+    }
+
+    fn report_own(&self, text: &str) {
         let text = self.record(text);
         let mut last = self.last_logged.borrow_mut();
         let is_repeated = last
@@ -66,17 +84,9 @@ impl Errors {
         }
     }
 
-    /// Records the mistake of a client, who is told of it, as Java's archive does: nothing is
-    /// printed, and the error log calls it a warning.
-    pub(crate) fn record_mistake(&self, text: &str) {
-        self.counter.increment_release();
-        let text = format!("WARN - {text}");
-        self.mark_file.record_error_within(SHARE_OF_CLIENTS, cut(&text, MAX_LENGTH));
-    }
-
-    /// Reports an error that anybody on the network can cause, endlessly and with other words each
-    /// time. All of them are counted, and one in a second is logged.
-    pub(crate) fn report_stranger(&self, text: &str) {
+    /// Counts all errors that strangers cause, whose words can differ each time, and logs one in a
+    /// second.
+    fn report_stranger(&self, text: &str) {
         let Some(unlogged) = self.strangers.borrow_mut().next(Instant::now()) else {
             self.counter.increment_release();
             return;
@@ -84,15 +94,6 @@ impl Errors {
         let text = cut(text, MAX_LENGTH_OF_STRANGERS);
         self.record_stranger(text);
         log::warn!("{}{}", Printable(text), Unlogged(unlogged));
-    }
-
-    /// Counts a request for a session that is not there, and records one in a second. It is not
-    /// logged: honest clients send such requests while their session ends.
-    pub(crate) fn record_late_request(&self, text: &str) {
-        match self.late_requests.borrow_mut().next(Instant::now()) {
-            Some(_) => self.record_stranger(text),
-            None => _ = self.counter.increment_release(),
-        }
     }
 
     /// As for Java's archive, what strangers cause is a warning.
@@ -115,7 +116,7 @@ impl Errors {
     /// server's owner gets the error.
     pub(crate) fn report_client_errors(&self, ends_server: bool) {
         for text in self.client_errors.try_iter() {
-            if ends_server { _ = self.record(&text) } else { self.report(&text) }
+            if ends_server { _ = self.record(&text) } else { self.report_own(&text) }
         }
     }
 

@@ -14,6 +14,7 @@ use rusteron_core::channel::ChannelText;
 
 use crate::catalog::{Catalog, CatalogSettings};
 use crate::channel::ResponseDefaults;
+use crate::conductor::effect::Blame;
 use crate::conductor::{Conductor, ConductorSettings, ReplicationSettings};
 use crate::context::{ArchiveServerContext, ArchiveThreadingMode};
 use crate::control::session::SessionSettings;
@@ -118,7 +119,7 @@ pub(crate) fn start(settings: &ArchiveServerContext, shutdown: &ShutdownSignal) 
 
     let errors = Errors::new(counters.errors, Arc::clone(&mark_file), client_errors);
     for error in catalog.set_aside() {
-        errors.report(&format!("a recording is not served: {error}"));
+        errors.report(Blame::Server, &format!("a recording is not served: {error}"));
     }
     let mut conductor = Conductor::new(
         conductor_settings(settings, archive_id),

@@ -10,8 +10,8 @@ use rusteron_core::sbe::MessageHeader;
 use crate::catalog::{Catalog, CatalogError, CatalogSettings};
 use crate::channel::ResponseDefaults;
 use crate::conductor::effect::{
-    Clock, ControlSessionId, CounterView, Effect, ImageDetails, Outside, Progress, RequestStream,
-    Responder, Sending, SourceLink, StartRecording,
+    Blame, Clock, ControlSessionId, CounterView, Effect, ImageDetails, Outside, Progress,
+    RequestStream, Responder, Sending, SourceLink, StartRecording,
 };
 use crate::conductor::event::Event;
 use crate::conductor::{Conductor, ConductorSettings, ReplicationSettings};
@@ -124,20 +124,11 @@ impl Outside for FakeOutside {
         self.counters.get(&id).copied().ok_or_else(|| format!("no counter {id}"))
     }
 
-    fn report(&mut self, text: &str) {
-        self.errors.push(text.to_owned());
-    }
-
-    fn record_mistake(&mut self, text: &str) {
-        self.mistakes.push(text.to_owned());
-    }
-
-    fn report_stranger(&mut self, text: &str) {
-        self.report(text);
-    }
-
-    fn record_late_request(&mut self, text: &str) {
-        self.record_mistake(text);
+    fn report(&mut self, blame: Blame, text: &str) {
+        match blame {
+            Blame::Server | Blame::Stranger => self.errors.push(text.to_owned()),
+            Blame::Client | Blame::LateRequest => self.mistakes.push(text.to_owned()),
+        }
     }
 
     fn order(&mut self, effect: Effect) {
