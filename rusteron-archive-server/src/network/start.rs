@@ -1,5 +1,6 @@
 //! The start of a server.
 
+use std::convert::Infallible;
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -305,9 +306,7 @@ fn control_channel(
 ) -> Result<String> {
     let channel = settings.control_channel();
     let [remote, _local] = requests else { return Ok(settings.local_control_channel().to_owned()) };
-    let has_no_port =
-        |parameter: &str| parameter.starts_with("endpoint=") && parameter.ends_with(":0");
-    if !channel.split(['?', '|']).any(has_no_port) {
+    if !ChannelText::new(channel).values("endpoint").any(|endpoint| endpoint.ends_with(":0")) {
         return Ok(channel.to_owned());
     }
     let deadline = Instant::now() + aeron.context().driver_timeout();
@@ -327,12 +326,12 @@ fn control_channel(
 
 /// Replaces the endpoint's port 0.
 fn with_port(channel: &str, port: &str) -> String {
-    let with_port = |part: &str| {
-        let (parameter, separator) = part.split_at(part.trim_end_matches('|').len());
-        let host = parameter.strip_prefix("endpoint=").and_then(|it| it.strip_suffix(":0"));
-        host.map_or_else(|| part.to_owned(), |host| format!("endpoint={host}:{port}{separator}"))
+    let with_port = |key: &str, value: &str| {
+        let host = value.strip_suffix(":0").filter(|_| key == "endpoint");
+        Ok::<_, Infallible>(host.map(|host| format!("{host}:{port}")))
     };
-    channel.split_inclusive(['?', '|']).map(with_port).collect()
+    let Ok(channel) = ChannelText::new(channel).try_replace(with_port);
+    channel.to_string()
 }
 
 fn conductor_settings(settings: &ArchiveServerContext, archive_id: ArchiveId) -> ConductorSettings {
@@ -378,9 +377,12 @@ fn source_response_channel(settings: &ArchiveServerContext) -> String {
     if !channel.is_empty() || !settings.control_channel_enabled() {
         return channel.to_owned();
     }
-    let parameters = settings.control_channel().split(['?', '|']);
-    let endpoint = parameters.filter_map(|it| it.strip_prefix("endpoint=")).next_back();
-    let host = endpoint.and_then(|endpoint| endpoint.rsplit_once(':')).map(|(host, _)| host);
+    let control = ChannelText::new(settings.control_channel());
+    let host = control
+        .values("endpoint")
+        .last()
+        .and_then(|endpoint| endpoint.rsplit_once(':'))
+        .map(|(host, _)| host);
     host.map_or_else(String::new, |host| format!("aeron:udp?endpoint={host}:0"))
 }
 

@@ -3,6 +3,7 @@
 use rusteron_client::{
     Aeron, AnyPublication, Error, ExclusivePublication, Publication, Registration, UncheckedChannel,
 };
+use rusteron_core::channel::ChannelText;
 
 use crate::client::context::ClusterContext;
 use crate::stream::{is_name, is_temporary, poll_or_request};
@@ -43,7 +44,8 @@ impl PendingIngress {
         stream: &IngressStream,
     ) -> Result<bool, Error> {
         self.poll_checked(aeron, channel, stream).map_err(|error| {
-            let endpoint = channel.rsplit("endpoint=").next().unwrap_or_default();
+            let channel = ChannelText::new(channel);
+            let endpoint = channel.values("endpoint").last().unwrap_or_default();
             match is_name(endpoint) && !is_temporary(&error) {
                 true => Error::new(
                     error.kind(),
