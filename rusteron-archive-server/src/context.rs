@@ -1,15 +1,14 @@
 //! The configuration of an archive server.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rusteron_client::IdleStrategyKind;
 use rusteron_core::channel::{ChosenStream, clashes};
 use rusteron_core::dir_access::DirAccess;
+use rusteron_core::named;
 use rusteron_core::settings::read_variables;
 
 use crate::authenticators;
@@ -316,53 +315,17 @@ fn any_channel(text: &str) -> std::result::Result<(), String> {
     channel(text, "aeron:")
 }
 
-/// How a server's agents share threads: conductor, recorder and replayer.
-///
-/// Corresponds to `io.aeron.archive.ArchiveThreadingMode`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ArchiveThreadingMode {
-    /// Three threads, one for each agent.
-    Dedicated,
-    /// One thread for all agents.
-    Shared,
-    /// No thread: the application does all work in a loop of its own.
-    Invoker,
-}
-
-impl ArchiveThreadingMode {
-    /// All variants.
-    pub const ALL: &[Self] = &[Self::Dedicated, Self::Shared, Self::Invoker];
-
-    /// Returns the variant's name in settings and options, and in the labels of counters.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Dedicated => "DEDICATED",
-            Self::Shared => "SHARED",
-            Self::Invoker => "INVOKER",
-        }
-    }
-}
-
-impl fmt::Display for ArchiveThreadingMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for ArchiveThreadingMode {
-    type Err = ServerError;
-
-    /// Parses the name of a variant.
+named! {
+    /// How a server's agents share threads: conductor, recorder and replayer.
     ///
-    /// # Errors
-    /// [`InvalidArgument`](crate::ServerErrorKind::InvalidArgument) for any other name; the text lists the names.
-    fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.iter().copied().find(|mode| mode.name() == name).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|mode| mode.name()).collect();
-            let names = rusteron_core::settings::list(&names);
-            invalid(format!("{name:?} is not a threading mode: it must be {names}"))
-        })
-    }
+    /// Corresponds to `io.aeron.archive.ArchiveThreadingMode`.
+    ArchiveThreadingMode, "a threading mode";
+    /// Three threads, one for each agent.
+    Dedicated = "DEDICATED",
+    /// One thread for all agents.
+    Shared = "SHARED",
+    /// No thread: the application does all work in a loop of its own.
+    Invoker = "INVOKER",
 }
 
 #[cfg(test)]

@@ -4,45 +4,34 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-use crate::{Error, ErrorKind, Result};
+use crate::named;
 
-/// Access of users to a directory of a media driver or an archive, for the setting
-/// `RUSTERON_DIR_ACCESS` and for the option `--dir-access` of the programs.
-///
-/// A process that may use a driver's directory can read and forge all messages of the driver's
-/// streams, and can end the driver. A client needs to write to the driver's files, even if the
-/// client only subscribes. A process that may read an archive's directory can read all recordings;
-/// clients of an archive need no access to its directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum DirAccess {
+named! {
+    /// Access of users to a directory of a media driver or an archive, for the setting
+    /// `RUSTERON_DIR_ACCESS` and for the option `--dir-access` of the programs.
+    ///
+    /// A process that may use a driver's directory can read and forge all messages of the driver's
+    /// streams, and can end the driver. A client needs to write to the driver's files, even if the
+    /// client only subscribes. A process that may read an archive's directory can read all
+    /// recordings; clients of an archive need no access to its directory.
+    #[derive(Default)]
+    DirAccess, "an access";
     /// The user that the driver or archive runs as, and the superuser. Directories have the mode
     /// 0700, files 0600.
     #[default]
-    Private,
+    Private = "private",
     /// The user, and the group of the directory. Directories have the mode 0750, files 0660.
     ///
     /// The group is that of the process. If the directory's parent has the set-group-ID bit (`chmod
     /// g+s`, on Linux), the group is the parent's; the process's user has to be a member. Members
     /// of the group can use the driver, but cannot add or delete files.
-    Group,
+    Group = "group",
     /// As with Aeron's own drivers and archive, the users that the umask of the process lets in.
     /// With the usual umask of 022, all users of the machine can read all messages.
-    Umask,
+    Umask = "umask",
 }
 
 impl DirAccess {
-    /// All variants.
-    pub const ALL: &[Self] = &[Self::Private, Self::Group, Self::Umask];
-
-    /// Returns the variant's name in settings and options.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Private => "private",
-            Self::Group => "group",
-            Self::Umask => "umask",
-        }
-    }
-
     /// Returns the modes of directories and of files, or `None` if the umask decides.
     pub const fn modes(self) -> Option<(u32, u32)> {
         match self {
@@ -89,27 +78,6 @@ impl DirAccess {
     }
 }
 
-impl std::fmt::Display for DirAccess {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl std::str::FromStr for DirAccess {
-    type Err = Error;
-
-    /// Parses the name of a variant.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidArgument`] for any other name; the text lists the names.
-    fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.iter().copied().find(|access| access.name() == name).ok_or_else(|| {
-            let text = format!("{name:?} is not an access; there are private, group, umask");
-            Error::new(ErrorKind::InvalidArgument, text)
-        })
-    }
-}
-
 /// Sets the mode of a file or directory, which keeps the bit that passes the group of a directory
 /// on to its files. Does nothing on Windows, where files inherit the rights of the directory's
 /// parent.
@@ -148,6 +116,7 @@ fn open_private(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
 
     #[test]
     fn name_round_trip() {

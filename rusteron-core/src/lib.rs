@@ -39,6 +39,7 @@ pub mod ids;
 pub mod log_buffer;
 #[cfg(feature = "mark-file")]
 pub mod mark_file;
+mod named;
 mod nearest;
 pub mod own_dirs;
 pub mod panic;

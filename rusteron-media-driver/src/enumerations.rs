@@ -1,14 +1,14 @@
-//! Enumerations whose variants have names in settings and options, and those that Aeron's settings take.
+//! Enumerations that Aeron's settings take.
 
-/// Declares an enumeration: of each variant the name, and of those of C the constant. If C finds functions by the names,
-/// also the functions.
+/// Declares an enumeration with [names](rusteron_core::named) that Aeron's settings take: each variant has its constant in
+/// C, or the C function that is found by its name.
 macro_rules! named {
     (
         $(#[$meta:meta])*
         $type:ident = $c_type:ident, $what:literal;
         $($(#[$variant_meta:meta])* $variant:ident = $name:literal, $constant:ident;)+
     ) => {
-        $crate::enumerations::named! {
+        ::rusteron_core::named! {
             $(#[$meta])*
             $type, $what;
             $($(#[$variant_meta])* $variant = $name,)+
@@ -33,7 +33,7 @@ macro_rules! named {
         $type:ident, $what:literal;
         $($(#[$variant_meta:meta])* $variant:ident = $name:literal, $function:literal;)+
     ) => {
-        $crate::enumerations::named! {
+        ::rusteron_core::named! {
             $(#[$meta])*
             $type, $what;
             $($(#[$variant_meta])* $variant = $name,)+
@@ -42,52 +42,6 @@ macro_rules! named {
         impl $type {
             /// The names, and the C functions that they stand for.
             pub(crate) const FUNCTIONS: &[(&str, &str)] = &[$(($name, $function),)+];
-        }
-    };
-    (
-        $(#[$meta:meta])*
-        $type:ident, $what:literal;
-        $($(#[$variant_meta:meta])* $variant:ident = $name:literal,)+
-    ) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum $type {
-            $($(#[$variant_meta])* $variant,)+
-        }
-
-        impl $type {
-            /// All variants.
-            pub const ALL: &[Self] = &[$(Self::$variant,)+];
-
-            /// Returns the variant's name in settings and options.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)+
-                }
-            }
-        }
-
-        impl ::std::fmt::Display for $type {
-            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                f.pad(self.name())
-            }
-        }
-
-        impl ::std::str::FromStr for $type {
-            type Err = $crate::Error;
-
-            /// Parses the name of a variant.
-            ///
-            /// # Errors
-            /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for any other name; the text lists the
-            /// names.
-            fn from_str(name: &str) -> $crate::Result<Self> {
-                Self::ALL.iter().copied().find(|variant| variant.name() == name).ok_or_else(|| {
-                    let names = [$($name,)+].join(", ");
-                    let text = format!("{name:?} is not {}; there are {names}", $what);
-                    $crate::Error::new($crate::ErrorKind::InvalidArgument, text)
-                })
-            }
         }
     };
 }

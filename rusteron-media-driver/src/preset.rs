@@ -3,10 +3,9 @@
 use std::borrow::Cow;
 use std::fs;
 
-use rusteron_core::{Error, ErrorKind, Result};
+use rusteron_core::{Error, ErrorKind, Result, named};
 
 use crate::DriverContext;
-use crate::enumerations::named;
 
 named! {
     /// A set of settings to start from, for [`DriverContext::with_preset`] and for the option `--preset` of the

@@ -294,5 +294,5 @@ fn threading_modes_have_names() {
         assert_eq!(mode.to_string().parse::<ArchiveThreadingMode>().expect("a mode"), *mode);
     }
     let error = "SHARED_NETWORK".parse::<ArchiveThreadingMode>().expect_err("the driver's");
-    assert!(error.message().ends_with("it must be DEDICATED, SHARED or INVOKER"), "{error}");
+    assert!(error.message().ends_with("there are DEDICATED, SHARED, INVOKER"), "{error}");
 }

@@ -224,7 +224,7 @@ fn split_media(uri: &str) -> Option<(Media, &str)> {
     let rest = uri.strip_prefix(SCHEME)?;
     let (media, parameters) = rest.split_once('?').unwrap_or((rest, ""));
     // As in C, `aeron:udp` needs its question mark.
-    let media = Media::read(media).filter(|&media| media == Media::Ipc || rest.contains('?'))?;
+    let media = media.parse().ok().filter(|&media| media == Media::Ipc || rest.contains('?'))?;
     Some((media, parameters))
 }
 

@@ -242,7 +242,7 @@ fn ends_in_port_0(text: &str) -> bool {
 }
 
 fn control_mode(uri: &ChannelUri) -> Option<ControlMode> {
-    uri.get(Parameter::ControlMode).and_then(ControlMode::read)
+    uri.get(Parameter::ControlMode).and_then(|text| text.parse().ok())
 }
 
 /// Returns whether a publication has several receivers. `None` if that depends on a name, which only

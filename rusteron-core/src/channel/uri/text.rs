@@ -31,7 +31,7 @@ impl<'a> ChannelText<'a> {
 
     /// Returns the medium. `None` for a spy, and for a medium that Aeron does not know.
     pub fn media(&self) -> Option<Media> {
-        Media::read(self.address.strip_prefix(SCHEME)?)
+        self.address.strip_prefix(SCHEME)?.parse().ok()
     }
 
     /// Returns the values of a parameter in the order of the text. Which of several counts depends

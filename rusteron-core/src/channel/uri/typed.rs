@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::channel::uri::value::port;
+use crate::channel::uri::value::{port, word};
 use crate::channel::uri::{
     ChannelUri, ChannelUriBuilder, ChannelUriError, CongestionControl, ControlMode, FlowControl,
     Group, Parameter, ResponseCorrelationId, SessionId, TimestampOffset, join_tags, split_tags,
@@ -63,7 +63,7 @@ macro_rules! typed {
 }
 
 typed! {
-    control_mode: ControlMode, ControlMode, ControlMode::read, plain;
+    control_mode: ControlMode, ControlMode, word::<ControlMode>, plain;
     mtu: Mtu, usize, mtu, write_size;
     term_length: TermLength, usize, term_length, write_size;
     initial_term_id: InitialTermId, i32, scan::int32, plain;
@@ -72,12 +72,12 @@ typed! {
     ttl: Ttl, u8, byte, plain;
     reliable: Reliable, bool, flag, plain;
     linger: Linger, Duration, scan::duration, scan::format_duration;
-    congestion_control: CongestionControl, CongestionControl, CongestionControl::read, plain;
+    congestion_control: CongestionControl, CongestionControl, word::<CongestionControl>, plain;
     group_tag: GroupTag, i64, integer, plain;
     sparse: Sparse, bool, flag, plain;
     eos: Eos, bool, flag, plain;
     tether: Tether, bool, flag, plain;
-    group: Group, Group, Group::read, plain;
+    group: Group, Group, word::<Group>, plain;
     rejoin: Rejoin, bool, flag, plain;
     spies_simulate_connection: SpiesSimulateConnection, bool, flag, plain;
     socket_sndbuf: SocketSndbuf, usize, size, write_size;

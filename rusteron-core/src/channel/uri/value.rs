@@ -1,84 +1,64 @@
 //! Parameter values that are more than a number.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
+use crate::named;
 use crate::scan::{self, int32, int64};
 
-macro_rules! words {
-    ($(#[$attribute:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
-        $(#[$attribute])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $name {
-            $($(#[$doc])* $variant,)+
-        }
-
-        impl $name {
-            pub(super) fn read(text: &str) -> Option<Self> {
-                match text {
-                    $($word => Some(Self::$variant),)+
-                    _ => None,
-                }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self {
-                    $(Self::$variant => $word,)+
-                })
-            }
-        }
-    };
-}
-
-words! {
+named! {
     /// The medium that carries a channel.
-    Media {
-        /// Shared memory, between the clients of one media driver.
-        Ipc = "ipc",
-        /// The network.
-        Udp = "udp",
-    }
+    #[derive(PartialOrd, Ord)]
+    Media, "a medium";
+    /// Shared memory, between the clients of one media driver.
+    Ipc = "ipc",
+    /// The network.
+    Udp = "udp",
 }
 
-words! {
+named! {
     /// The origin of the destinations of a publication, or of the sources of a subscription: the
     /// parameter [`ControlMode`](crate::channel::Parameter::ControlMode).
     #[non_exhaustive]
-    ControlMode {
-        /// Calls add and remove them.
-        Manual = "manual",
-        /// Receivers join at the control address.
-        Dynamic = "dynamic",
-        /// They are the answers to a request.
-        Response = "response",
-    }
+    #[derive(PartialOrd, Ord)]
+    ControlMode, "a control mode";
+    /// Calls add and remove them.
+    Manual = "manual",
+    /// Receivers join at the control address.
+    Dynamic = "dynamic",
+    /// They are the answers to a request.
+    Response = "response",
 }
 
-words! {
+named! {
     /// The congestion control of a subscription: the parameter
     /// [`CongestionControl`](crate::channel::Parameter::CongestionControl).
     #[non_exhaustive]
-    CongestionControl {
-        /// A window of a fixed length.
-        Static = "static",
-        /// A window that shrinks with loss, and grows by a cubic function of time.
-        Cubic = "cubic",
-    }
+    #[derive(PartialOrd, Ord)]
+    CongestionControl, "a congestion control";
+    /// A window of a fixed length.
+    Static = "static",
+    /// A window that shrinks with loss, and grows by a cubic function of time.
+    Cubic = "cubic",
 }
 
-words! {
+named! {
     /// The group semantics of a subscription: the parameter [`Group`](crate::channel::Parameter::Group).
     #[non_exhaustive]
-    Group {
-        /// The subscription behaves as one of a group.
-        True = "true",
-        /// The subscription behaves as if it were alone.
-        False = "false",
-        /// The channel decides.
-        Infer = "infer",
-    }
+    #[derive(PartialOrd, Ord)]
+    Group, "a group";
+    /// The subscription behaves as one of a group.
+    True = "true",
+    /// The subscription behaves as if it were alone.
+    False = "false",
+    /// The channel decides.
+    Infer = "infer",
+}
+
+/// Reads the name of a variant.
+pub(super) fn word<T: FromStr>(text: &str) -> Option<T> {
+    text.parse().ok()
 }
 
 /// A session id, or its source: the parameter [`SessionId`](crate::channel::Parameter::SessionId).

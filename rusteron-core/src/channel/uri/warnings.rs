@@ -76,7 +76,7 @@ fn reason(
     if uri.media() == Media::Ipc {
         return match parameter {
             P::ControlMode => {
-                matches!(ControlMode::read(text), Some(ControlMode::Manual | ControlMode::Dynamic))
+                matches!(text.parse(), Ok(ControlMode::Manual | ControlMode::Dynamic))
                     .then_some("ignored, because only UDP channels have this mode")
             }
             P::Endpoint
