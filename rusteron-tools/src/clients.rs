@@ -1,6 +1,6 @@
 //! `rusteron clients`: the clients of the driver, their resources, and the slow ones.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use rusteron_client::{
@@ -14,7 +14,7 @@ use crate::counter_types::{RECEIVE_CHANNEL_STATUS, SHARED_PUBLICATION, SUBSCRIPT
 use crate::driver_dir::{DriverDir, DriverStatus};
 use crate::options::WatchOptions;
 use crate::report::Report;
-use crate::shared_streams::SharedStreams;
+use crate::shared_streams::{SharedStreams, overrun_bytes};
 use crate::unconnected::{self, Unconnected};
 use crate::{text, watch};
 
@@ -33,7 +33,7 @@ struct Client {
     client_name: Option<String>,
     aeron_version: Option<String>,
     heartbeat_age_ms: u64,
-    /// True if one of the subscriptions limits its publisher.
+    /// True if one of the subscriptions limits its publisher, or is overrun.
     is_slow: bool,
     publications: Vec<Publication>,
     subscriptions: Vec<Subscription>,
@@ -59,9 +59,13 @@ struct Subscription {
     #[serde(flatten)]
     stream: Stream,
     position: i64,
-    /// The bytes that the driver has and that were not read. `None` without a source on this driver.
+    /// The bytes that have come to the driver and were not read. `None` without a source on this driver.
     backlog: Option<i64>,
     limits_publisher: bool,
+    /// True while the driver drops what comes, because the subscription is too far behind.
+    is_overrun: bool,
+    /// The bytes that the whole subscription has lost so. `None` with another driver than rusteron's.
+    overrun_bytes: Option<i64>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -109,6 +113,7 @@ fn read(dir: &DriverDir, cnc: &CncFile, driver: DriverStatus) -> Clients {
     let mut publications_without_client = Vec::new();
     let shared = SharedStreams::new(&dir.path, &counters, &streams);
     let owners = publication_owners(&counters);
+    let overruns = overrun_bytes(&counters);
     for (part, position) in shared.positions() {
         match position.kind {
             PositionKind::PublisherPosition => {
@@ -129,7 +134,7 @@ fn read(dir: &DriverDir, cnc: &CncFile, driver: DriverStatus) -> Clients {
             }
             PositionKind::SubscriberPosition => {
                 if let Some(client) = clients.get_mut(&position.owner_id) {
-                    client.add_subscription(&shared, part, position);
+                    client.add_subscription(&shared, part, position, &overruns);
                 }
             }
             _ => {}
@@ -185,14 +190,18 @@ impl Client {
         shared: &SharedStreams<'_>,
         part: &StreamPositions,
         position: &StreamPosition,
+        overruns: &HashMap<i64, i64>,
     ) {
         let limits_publisher = shared.limits_publisher(position);
-        self.is_slow |= limits_publisher;
+        let is_overrun = shared.is_overrun(position);
+        self.is_slow |= limits_publisher || is_overrun;
         self.subscriptions.push(Subscription {
             stream: Stream::new(part, position),
             position: position.value,
             backlog: shared.backlog(position),
             limits_publisher,
+            is_overrun,
+            overrun_bytes: overruns.get(&position.registration_id).copied(),
         });
     }
 
@@ -216,22 +225,39 @@ impl Client {
         let slow = if self.is_slow { ", slow" } else { "" };
         let mut lines = vec![format!("{}: heartbeat {age} ago{version}{slow}", self.title())];
         lines.extend(self.publications.iter().map(Publication::line));
-        for Subscription { stream, position, backlog, limits_publisher } in &self.subscriptions {
-            let backlog = backlog.map(|bytes| format!("  not read {}", text::grouped(bytes)));
-            let state = if *limits_publisher { "  limits its publisher" } else { "" };
-            lines.push(format!(
-                "  subscription {} at {}{}{state}",
-                stream.text(),
-                text::grouped(*position),
-                backlog.unwrap_or_default()
-            ));
-        }
+        lines.extend(self.subscriptions.iter().map(Subscription::line));
         lines.extend(self.unconnected_subscriptions.iter().map(Unconnected::line));
         for Counter(CounterSnapshot { id, value, label, .. }) in &self.counters {
             let (value, label) = (text::grouped(*value), text::printable(label));
             lines.push(format!("  counter      {id}: {value} - {label}"));
         }
         lines
+    }
+}
+
+impl Subscription {
+    /// Returns what the subscription does to others, or what it misses.
+    fn state(&self) -> Option<&'static str> {
+        match self {
+            Self { limits_publisher: true, .. } => Some("limits its publisher"),
+            Self { is_overrun: true, .. } => Some("overrun"),
+            _ => None,
+        }
+    }
+
+    fn line(&self) -> String {
+        let (stream, position) = (self.stream.text(), text::grouped(self.position));
+        let mut line = format!("  subscription {stream} at {position}");
+        if let Some(bytes) = self.backlog {
+            line.push_str(&format!("  not read {}", text::grouped(bytes)));
+        }
+        if let Some(state) = self.state() {
+            line.push_str(&format!("  {state}"));
+        }
+        if let Some(bytes @ 1..) = self.overrun_bytes {
+            line.push_str(&format!("  lost {} by overruns", text::grouped(bytes)));
+        }
+        line
     }
 }
 
@@ -281,10 +307,14 @@ impl Report for Clients {
         let furthest =
             self.clients.iter().filter_map(|client| Some((client, client.furthest_behind()?)));
         let furthest = furthest.max_by_key(|(_, subscription)| subscription.backlog);
-        if let Some((client, Subscription { backlog: Some(bytes @ 1..), limits_publisher, .. })) =
+        if let Some((client, subscription @ Subscription { backlog: Some(bytes @ 1..), .. })) =
             furthest
         {
-            let state = if *limits_publisher { ", and limits its publisher" } else { "" };
+            let state = match subscription.state() {
+                Some("overrun") => ", and overrun",
+                Some(_) => ", and limits its publisher",
+                None => "",
+            };
             let (title, bytes) = (client.title(), text::grouped(*bytes));
             summary
                 .push_str(&format!("; {title} is furthest behind: {bytes} bytes not read{state}"));

@@ -18,7 +18,7 @@ use crate::counter_types::{RECORDING_POSITION, SHARED_PUBLICATION, SUBSCRIPTION}
 use crate::driver_dir::{DriverDir, DriverState, DriverStatus};
 use crate::exposition::{Kind, Labels, Metrics};
 use crate::recording::Recording;
-use crate::shared_streams::SharedStreams;
+use crate::shared_streams::{SharedStreams, overrun_bytes};
 use crate::text;
 use crate::unconnected;
 
@@ -286,11 +286,14 @@ fn streams(metrics: &mut Metrics, dir: &DriverDir, cnc: &CncFile, clients: &Clie
         let (name, kind, help) = position_metric(position.kind);
         metrics.add(name, help, kind, &labels, position.value);
         if let Some(backlog) = shared.backlog(position) {
-            let help = "Bytes that the driver has and the subscriber has not read";
+            let help = "Bytes that have come to the driver and that the subscriber has not read";
             metrics.gauge("aeron_subscriber_backlog_bytes", help, &labels, backlog);
             let help = "1 if the subscriber keeps its publisher at the limit";
             let limits = i64::from(shared.limits_publisher(position));
             metrics.gauge("aeron_subscriber_limits_publisher", help, &labels, limits);
+            let help = "1 while the driver drops what comes: the subscriber is too far behind";
+            let is_overrun = i64::from(shared.is_overrun(position));
+            metrics.gauge("aeron_subscriber_overrun", help, &labels, is_overrun);
         }
         if position.kind == PositionKind::PublisherPosition {
             let help = "1 if the publisher is connected and at its limit";
@@ -341,6 +344,7 @@ fn subscriptions(
     for position in streams.iter().flat_map(|stream| stream.of(PositionKind::SubscriberPosition)) {
         *images.entry(position.registration_id).or_default() += 1;
     }
+    let overruns = overrun_bytes(counters);
     for subscription in unconnected::subscriptions(counters) {
         let id = subscription.registration_id;
         let mut labels = client_labels(clients, subscription.client_id.unwrap_or(-1));
@@ -354,6 +358,9 @@ fn subscriptions(
             &labels,
             count,
         );
+        let help = "Bytes that a subscription has lost because it was too far behind";
+        let bytes = overruns.get(&id).copied().unwrap_or(0);
+        metrics.counter("aeron_subscription_overrun_bytes", help, &labels, bytes);
     }
 }
 
@@ -386,6 +393,11 @@ fn position_metric(kind: PositionKind) -> (&'static str, Kind, &'static str) {
             "aeron_receiver_high_water_mark_bytes",
             Counter,
             "Highest position received, with or without gaps",
+        ),
+        P::ReceiverOverrun => (
+            "aeron_receiver_overrun_position_bytes",
+            Counter,
+            "Position of the last frame that was dropped for subscribers too far behind",
         ),
         P::ReceiverPosition => (
             "aeron_receiver_position_bytes",

@@ -7,6 +7,7 @@ use rusteron_client::{
     ChannelUri, CountersReader, Parameter, PositionKind, StreamPosition, StreamPositions,
 };
 
+use crate::counter_types::SUBSCRIPTION;
 use crate::log_file::LogFile;
 
 /// The positions of all streams on a driver, and the connections between the positions.
@@ -40,8 +41,9 @@ struct Publication<'a> {
 
 #[derive(Debug)]
 struct Image {
-    /// The highest position that was received.
-    received: i64,
+    /// The highest position that came, received or dropped.
+    arrived: i64,
+    is_overrun: bool,
     /// The publication on this driver, if the image comes from this driver.
     publication: Option<i64>,
 }
@@ -102,8 +104,16 @@ impl<'a> SharedStreams<'a> {
         for part in self.streams {
             for position in part.of(PositionKind::ReceiverHighWaterMark) {
                 let publication = self.publication_of_image(part);
-                let image = Image { received: position.value, publication };
+                let image = Image { arrived: position.value, is_overrun: false, publication };
                 self.images.insert(position.registration_id, image);
+            }
+        }
+        for part in self.streams {
+            for position in part.of(PositionKind::ReceiverOverrun) {
+                if let Some(image) = self.images.get_mut(&position.registration_id) {
+                    image.arrived = image.arrived.max(position.value);
+                    image.is_overrun = true;
+                }
             }
         }
     }
@@ -166,13 +176,19 @@ impl<'a> SharedStreams<'a> {
         streams.iter().flat_map(|part| part.positions.iter().map(move |position| (part, position)))
     }
 
-    /// Returns the number of bytes that the driver has and that a subscriber has not read yet. `None`
+    /// Returns the number of bytes that have come to the driver and that a subscriber has not read yet. `None`
     /// unless the position is a subscriber's and the stream has a source on this driver.
     pub(crate) fn backlog(&self, position: &StreamPosition) -> Option<i64> {
         let source = self.source_of(position)?;
-        let received = self.images.get(&source).map(|image| image.received);
+        let arrived = self.images.get(&source).map(|image| image.arrived);
         let published = || self.publications.get(&source).map(|source| source.published);
-        Some(received.or_else(published)?.saturating_sub(position.value).max(0))
+        Some(arrived.or_else(published)?.saturating_sub(position.value).max(0))
+    }
+
+    /// Returns whether the receiver drops what comes, because a subscriber is too far behind.
+    pub(crate) fn is_overrun(&self, position: &StreamPosition) -> bool {
+        let image = self.source_of(position).and_then(|id| self.images.get(&id));
+        image.is_some_and(|image| image.is_overrun)
     }
 
     /// Returns the position of the publisher that subscribers of a client read, or, if the publisher is on another driver,
@@ -195,7 +211,7 @@ impl<'a> SharedStreams<'a> {
         }
         let published = |id| self.publications.get(&id).map(|publication| publication.published);
         match self.images.get(&source) {
-            Some(image) => image.publication.and_then(published).or(Some(image.received)),
+            Some(image) => image.publication.and_then(published).or(Some(image.arrived)),
             None => published(source),
         }
     }
@@ -240,6 +256,13 @@ impl<'a> SharedStreams<'a> {
         let source = self.source_of(position)?;
         self.images.get(&source).map_or(Some(source), |image| image.publication)
     }
+}
+
+/// Returns the bytes that each subscription has lost because it was too far behind, by registration id. Only
+/// rusteron's driver tells.
+pub(crate) fn overrun_bytes(counters: &CountersReader<'_>) -> HashMap<i64, i64> {
+    let of_subscriptions = counters.iter().filter(|counter| counter.type_id == SUBSCRIPTION);
+    of_subscriptions.map(|counter| (counter.registration_id, counter.value)).collect()
 }
 
 /// Returns the MTU length of a publication at its limit, according to the log buffer. `None` if the publication

@@ -65,7 +65,7 @@ pub struct StreamPosition {
 }
 
 macro_rules! position_kinds {
-    ($($(#[$doc:meta])+ $variant:ident = $type_id:ident, $name:literal;)+) => {
+    ($($(#[$doc:meta])+ $variant:ident = $type_id:expr, $name:literal;)+) => {
         /// The owner and the meaning of a position counter.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
@@ -79,7 +79,7 @@ macro_rules! position_kinds {
 
             /// Returns the type of the counters with such positions.
             pub fn type_id(self) -> i32 {
-                match self { $(Self::$variant => sys::$type_id as i32,)+ }
+                match self { $(Self::$variant => $type_id as i32,)+ }
             }
 
             /// Returns Aeron's name for it, as in its counters' labels.
@@ -96,25 +96,28 @@ macro_rules! position_kinds {
 
 position_kinds! {
     /// The position up to which the publisher may write.
-    PublisherLimit = AERON_COUNTER_PUBLISHER_LIMIT_TYPE_ID, "pub-lmt";
+    PublisherLimit = sys::AERON_COUNTER_PUBLISHER_LIMIT_TYPE_ID, "pub-lmt";
     /// The position up to which the publisher has written, as last seen by the driver.
-    PublisherPosition = AERON_COUNTER_PUBLISHER_POSITION_TYPE_ID, "pub-pos";
+    PublisherPosition = sys::AERON_COUNTER_PUBLISHER_POSITION_TYPE_ID, "pub-pos";
     /// The position up to which the sender has sent.
-    SenderPosition = AERON_COUNTER_SENDER_POSITION_TYPE_ID, "snd-pos";
+    SenderPosition = sys::AERON_COUNTER_SENDER_POSITION_TYPE_ID, "snd-pos";
     /// The position up to which flow control lets the sender send.
-    SenderLimit = AERON_COUNTER_SENDER_LIMIT_TYPE_ID, "snd-lmt";
+    SenderLimit = sys::AERON_COUNTER_SENDER_LIMIT_TYPE_ID, "snd-lmt";
     /// The number of times that flow control has stopped the sender.
-    SenderBackPressureEvents = AERON_COUNTER_SENDER_BPE_TYPE_ID, "snd-bpe";
+    SenderBackPressureEvents = sys::AERON_COUNTER_SENDER_BPE_TYPE_ID, "snd-bpe";
     /// The number of retransmission requests (NAKs) that the sender has received.
-    SenderNaksReceived = AERON_COUNTER_SENDER_NAKS_RECEIVED_TYPE_ID, "snd-naks-received";
+    SenderNaksReceived = sys::AERON_COUNTER_SENDER_NAKS_RECEIVED_TYPE_ID, "snd-naks-received";
     /// The highest position that the receiver has received, with or without gaps before it.
-    ReceiverHighWaterMark = AERON_COUNTER_RECEIVER_HWM_TYPE_ID, "rcv-hwm";
+    ReceiverHighWaterMark = sys::AERON_COUNTER_RECEIVER_HWM_TYPE_ID, "rcv-hwm";
+    /// Where the last frame begins that the receiver has dropped because its subscribers were too far
+    /// behind. Only rusteron's driver has it, and only until the receiver takes frames again.
+    ReceiverOverrun = 54_004, "rcv-overrun";
     /// The position up to which the receiver has received everything.
-    ReceiverPosition = AERON_COUNTER_RECEIVER_POSITION_TYPE_ID, "rcv-pos";
+    ReceiverPosition = sys::AERON_COUNTER_RECEIVER_POSITION_TYPE_ID, "rcv-pos";
     /// The number of retransmission requests (NAKs) that the receiver has sent.
-    ReceiverNaksSent = AERON_COUNTER_RECEIVER_NAKS_SENT_TYPE_ID, "rcv-naks-sent";
+    ReceiverNaksSent = sys::AERON_COUNTER_RECEIVER_NAKS_SENT_TYPE_ID, "rcv-naks-sent";
     /// The position up to which a subscriber has read.
-    SubscriberPosition = AERON_COUNTER_SUBSCRIPTION_POSITION_TYPE_ID, "sub-pos";
+    SubscriberPosition = sys::AERON_COUNTER_SUBSCRIPTION_POSITION_TYPE_ID, "sub-pos";
 }
 
 impl CountersReader<'_> {
@@ -204,11 +207,14 @@ impl StreamPositions {
     }
 
     /// Returns the number of bytes that have come to this driver and that the slowest subscriber
-    /// has not read yet. The bytes come from the network or from a publisher.
+    /// has not read yet, those included that the receiver has dropped. The bytes come from the
+    /// network or from a publisher.
     ///
     /// `None` without a subscriber, or without a source.
     pub fn subscriber_backlog(&self) -> Option<i64> {
-        let arrived = self.receiver_high_water_mark().or(self.publisher_position())?;
+        let received = self.receiver_high_water_mark();
+        let received = received.max(self.furthest(PositionKind::ReceiverOverrun));
+        let arrived = received.or(self.publisher_position())?;
         Some(arrived.saturating_sub(self.subscriber_positions().min()?).max(0))
     }
 

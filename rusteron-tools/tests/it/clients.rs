@@ -243,6 +243,50 @@ fn slow_subscriber_limits_publisher() {
     }
 }
 
+/// The publisher waits for its fastest subscriber.
+#[test]
+fn overrun_subscriber_is_slow() {
+    let driver = launch();
+    let dir = driver.aeron_dir();
+    let feed = connect_as(dir, "feed");
+    let readers = ["quick", "slow"].map(|name| connect_as(dir, name));
+    let control = format!("aeron:udp?control=localhost:{}", free_port());
+    let channel = format!("{control}|control-mode=dynamic|fc=max|term-length=64k");
+    let read_channel = format!("{control}|endpoint=localhost:0|control-mode=dynamic");
+    let [mut quick, mut slow] = readers.each_ref().map(|aeron| {
+        aeron.add_subscription(read_channel.as_str(), STREAM_ID).expect("a subscription")
+    });
+    let mut publication =
+        feed.add_exclusive_publication(channel.as_str(), STREAM_ID).expect("a publication");
+    await_that("both images", || {
+        [&quick, &slow].iter().all(|subscription| subscription.is_connected())
+    });
+    let mut fill = || {
+        while publication.offer(&[7; 1000]).is_ok() {}
+        await_that("the quick reader", || quick.poll(|_, _| {}, 100) == Ok(0));
+    };
+    await_that("an overrun", || {
+        fill();
+        let Some([quick, slow]) = clients(dir, [&readers[0], &readers[1]]) else { return false };
+        let (one, other) = (&array(&quick, "subscriptions")[0], &array(&slow, "subscriptions")[0]);
+        slow["is_slow"] == true
+            && other["is_overrun"] == true
+            && other["backlog"].as_i64() > Some(2 * 64 * 1024)
+            && (&quick["is_slow"], &one["is_overrun"]) == (&false.into(), &false.into())
+    });
+    let summary = format!("; client {} slow is furthest behind: ", readers[1].client_id());
+    let lines = text(dir, &["clients"]);
+    let second = lines.lines().nth(1).expect("a summary");
+    assert!(second.contains(&summary) && second.ends_with(", and overrun"), "{lines}");
+
+    await_that("the loss", || {
+        fill();
+        slow.poll(|_, _| {}, 100).expect("a poll");
+        let lines = text(dir, &["clients"]);
+        lines.lines().any(|line| line.contains("  lost ") && line.ends_with(" by overruns"))
+    });
+}
+
 #[test]
 fn slow_spy_limits_connected_publisher_only() {
     let driver = launch();
