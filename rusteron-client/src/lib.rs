@@ -244,6 +244,6 @@ pub use rusteron_core::{
 };
 pub use subscription::{
     Action, FragmentAssembler, Header, Image, ImageFragmentAssembler, ImageInfo, Images, Messages,
-    Subscription, SubscriptionBuilder, SubscriptionDestinations,
+    Skipped, Subscription, SubscriptionBuilder, SubscriptionDestinations,
 };
 pub use tasks::{AgentEnded, PublicationAgent, SubscriptionAgent, TaskReceiver, TaskSender};

@@ -30,7 +30,7 @@ mod polls;
 pub use builder::SubscriptionBuilder;
 pub use destinations::SubscriptionDestinations;
 pub use fragment_assembler::{FragmentAssembler, ImageFragmentAssembler};
-pub use image::{Action, Header, Image, ImageInfo, Images};
+pub use image::{Action, Header, Image, ImageInfo, Images, Skipped};
 pub use messages::Messages;
 
 use std::mem::MaybeUninit;

@@ -6,10 +6,12 @@ pub(crate) mod frame;
 pub(crate) mod header;
 mod image_info;
 pub(crate) mod poll;
+mod skip;
 
 pub use action::Action;
 pub use header::Header;
 pub use image_info::ImageInfo;
+pub use skip::Skipped;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -368,6 +370,14 @@ impl Image<'_> {
     pub fn set_position(&mut self, position: Position) -> Result<()> {
         // SAFETY: as in `poll`.
         unsafe { self.image.fields.set_position(position) }
+    }
+
+    /// Moves the position to where the newest message begins that has arrived whole: the next poll
+    /// gets that one. As [`Subscription::skip_to_latest`](crate::Subscription::skip_to_latest), for
+    /// this image.
+    pub fn skip_to_latest(&mut self) -> Skipped {
+        // SAFETY: as in `poll`.
+        unsafe { self.image.fields.skip_to_latest() }
     }
 
     /// Returns the position up to which this subscription has read, in bytes since the beginning of

@@ -2,7 +2,7 @@
 
 use rusteron_core::error::{PollError, Result};
 
-use crate::subscription::image::{Action, Header, Image};
+use crate::subscription::image::{Action, Header, Image, Skipped};
 use crate::subscription::{Messages, Subscription};
 
 impl Subscription {
@@ -192,6 +192,47 @@ impl Subscription {
         let poll = |mut image: Image<'_>| image.block_poll(&mut handler, block_length_limit);
         let length = self.images().map(poll).sum();
         if length == 0 { self.nothing_polled() } else { Ok(length) }
+    }
+
+    /// Moves to the newest message of each publisher, for subscribers that want the present and not
+    /// all that came before, such as the last quote. The next poll gets that message. Returns what
+    /// was passed over.
+    ///
+    /// A message that is still arriving does not count, and the one before it is the newest. If the
+    /// polls have received the beginning of a message that was sent in several fragments, that
+    /// message is dropped, unless nothing newer is whole. Publishers may write on at once, as after
+    /// a poll. Looks at the header of each fragment that is passed over. Neither blocks, nor
+    /// allocates, nor copies.
+    ///
+    /// # Errors
+    /// [`PollError::Closed`] if the client was closed by a fatal error.
+    ///
+    /// ```
+    /// # use rusteron_client::{Aeron, Context};
+    /// # use rusteron_media_driver::MediaDriver;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let driver = MediaDriver::launch_embedded()?;
+    /// # let mut context = Context::new()?;
+    /// # context.set_dir(driver.aeron_dir())?;
+    /// # let aeron = Aeron::connect(context)?;
+    /// # let mut subscription = aeron.add_subscription("aeron:ipc", 1001)?;
+    /// # let mut publication = aeron.add_exclusive_publication("aeron:ipc", 1001)?;
+    /// # while !publication.is_connected() { std::thread::yield_now(); }
+    /// # for price in [100_u32, 101, 102] { publication.offer(&price.to_le_bytes())?; }
+    /// // 100, 101 and 102 have arrived.
+    /// assert_eq!(subscription.skip_to_latest()?.messages, 2);
+    /// subscription.poll(|message, _header| assert_eq!(message, 102_u32.to_le_bytes()), 10)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn skip_to_latest(&mut self) -> Result<Skipped, PollError> {
+        let mut total = Skipped::default();
+        for mut image in self.images() {
+            let skipped = image.skip_to_latest();
+            total.messages += skipped.messages;
+            total.bytes += skipped.bytes;
+        }
+        if self.is_closed() { Err(self.closed()) } else { Ok(total) }
     }
 
     /// Polls one image after the other, and begins with a different image each time. Returns the

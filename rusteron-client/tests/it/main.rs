@@ -36,5 +36,6 @@ mod soundness;
 mod subscription {
     mod image;
     mod polls;
+    mod skip;
 }
 mod tasks;

@@ -358,7 +358,7 @@ impl ImageFields {
     /// Returns the subscriber position, where a frame starts or will start. Returns `None` once the
     /// counter belongs to another image.
     #[inline(always)]
-    fn subscriber_position(&self) -> Option<Position> {
+    pub(super) fn subscriber_position(&self) -> Option<Position> {
         let position = protocol::position(self.position.value());
         // An equal position can belong to another image: a subscriber can join a stream at the
         // position where this image was.
@@ -409,7 +409,7 @@ impl ImageFields {
     /// Not inlined into the polls, which call this once, also when a handler panics. Inlined, the
     /// polls would keep values in memory that they can keep in registers.
     #[inline(never)]
-    fn publish(&self, position: Position) {
+    pub(super) fn publish(&self, position: Position) {
         if !self.is_closed() && self.owns_position() {
             protocol::set_position(self.position.value(), position);
             self.last_position.set(position);
@@ -422,7 +422,7 @@ impl ImageFields {
     /// Returns the term of a position that is not negative. The term of the last poll is found at
     /// once.
     #[inline(always)]
-    fn term_of(&self, position: Position) -> Term {
+    pub(super) fn term_of(&self, position: Position) -> Term {
         let term = self.term.get();
         let length = i64::from(self.raw.term_length);
         let offset = position.wrapping_sub(term.end_position).wrapping_add(length);
