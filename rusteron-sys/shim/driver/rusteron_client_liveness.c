@@ -55,7 +55,9 @@ static bool rusteron_is_locked(const rusteron_locked_clients_t *clients, int64_t
     lock.l_whence = SEEK_SET;
     lock.l_start = (off_t)client_id;
     lock.l_len = 1;
-    return client_id >= 0 && 0 == fcntl(clients->report_fd, F_OFD_GETLK, &lock) && F_UNLCK != lock.l_type;
+    /* Locks of more than this byte are not a client's. */
+    return client_id >= 0 && 0 == fcntl(clients->report_fd, F_OFD_GETLK, &lock) &&
+        F_RDLCK == lock.l_type && (off_t)client_id == lock.l_start && 1 == lock.l_len;
 }
 
 static rusteron_locked_client_t *rusteron_find_client(const rusteron_locked_clients_t *clients, int64_t client_id)

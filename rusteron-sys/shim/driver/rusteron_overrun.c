@@ -26,6 +26,9 @@
  * as it is certain that nothing more comes.
  */
 
+/* An image that has ended keeps its log buffer for a while, so that images of a stream may not follow at any rate. */
+#define RUSTERON_SHORTEST_LIFE_NS INT64_C(1000000000)
+
 /* What is added to an image. Aeron leaves the pointer to it to hooks, which an image has none of. */
 typedef struct rusteron_overrun_stct
 {
@@ -72,6 +75,18 @@ int rusteron_publication_image_insert_packet(
     return result;
 }
 
+/* Reads the length of a text; -1 unless the text ends before the report does. Other processes may have written it. */
+static int32_t rusteron_text_length_at(const aeron_loss_reporter_t *report, size_t offset)
+{
+    const size_t end = report->next_record_offset;
+    int32_t length = -1;
+    if (offset <= end && sizeof(length) <= end - offset)
+    {
+        memcpy(&length, report->buffer + offset, sizeof(length));
+    }
+    return length >= 0 && (size_t)length <= end - offset - sizeof(length) ? length : -1;
+}
+
 /* Finds the entry of the image's stream in the loss report. */
 static aeron_loss_reporter_entry_offset_t rusteron_find_loss(
     const aeron_publication_image_t *image, const aeron_udp_channel_t *channel, const aeron_loss_reporter_t *report)
@@ -80,13 +95,21 @@ static aeron_loss_reporter_entry_offset_t rusteron_find_loss(
     while (offset < report->next_record_offset)
     {
         const aeron_loss_reporter_entry_t *entry = (const aeron_loss_reporter_entry_t *)(report->buffer + offset);
-        const uint8_t *channel_field = (const uint8_t *)(entry + 1);
-        int32_t channel_length;
-        memcpy(&channel_length, channel_field, sizeof(channel_length));
-        const uint8_t *source_field =
-            channel_field + sizeof(int32_t) + AERON_ALIGN((size_t)channel_length, sizeof(int32_t));
-        int32_t source_length;
-        memcpy(&source_length, source_field, sizeof(source_length));
+        const size_t channel_offset = offset + sizeof(*entry);
+        const int32_t channel_length = rusteron_text_length_at(report, channel_offset);
+        if (channel_length < 0)
+        {
+            break;
+        }
+        const size_t source_offset =
+            channel_offset + sizeof(int32_t) + AERON_ALIGN((size_t)channel_length, sizeof(int32_t));
+        const int32_t source_length = rusteron_text_length_at(report, source_offset);
+        if (source_length < 0)
+        {
+            break;
+        }
+        const uint8_t *channel_field = report->buffer + channel_offset;
+        const uint8_t *source_field = report->buffer + source_offset;
 
         if (image->session_id == entry->session_id &&
             image->stream_id == entry->stream_id &&
@@ -98,7 +121,7 @@ static aeron_loss_reporter_entry_offset_t rusteron_find_loss(
             return (aeron_loss_reporter_entry_offset_t)offset;
         }
 
-        const size_t end = (size_t)(source_field - report->buffer) + sizeof(int32_t) + (size_t)source_length;
+        const size_t end = source_offset + sizeof(int32_t) + (size_t)source_length;
         offset = AERON_ALIGN(end, AERON_LOSS_REPORTER_ENTRY_ALIGNMENT);
     }
     return -1;
@@ -238,7 +261,10 @@ void rusteron_publication_image_track_rebuild(aeron_publication_image_t *image, 
      */
     const int64_t rebuilt = aeron_counter_get_plain(image->rcv_pos_position.value_addr);
     const int64_t reach = received > rebuilt ? image->term_length : image->term_length / 2;
+    const int64_t age_ns = now_ns - image->conductor_fields.time_of_last_state_change_ns;
     if (position - rebuilt > reach &&
+        age_ns > AERON_MIN(RUSTERON_SHORTEST_LIFE_NS, image->conductor_fields.liveness_timeout_ns) &&
+        aeron_driver_subscribable_has_working_positions(&image->conductor_fields.subscribable) &&
         aeron_publication_image_is_drained(image) &&
         AERON_UDP_CHANNEL_CONTROL_MODE_MANUAL != image->conductor_fields.endpoint->conductor_fields.udp_channel->control_mode)
     {

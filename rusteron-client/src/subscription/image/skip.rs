@@ -38,7 +38,10 @@ impl ImageFields {
             let frame = unsafe { Frame::at(&self.raw, term.end, position - term.end_position) };
             let Some(frame) = frame else { break };
             let end = position + frame.aligned_length() as i64;
-            if !frame.is_padding() {
+            if frame.is_padding() {
+                // Polls give no message with a hole.
+                begin = None;
+            } else {
                 let flags = frame.header().flags();
                 if flags & log_buffer::BEGIN_FLAG != 0 {
                     begin = Some(position);
