@@ -23,8 +23,9 @@
 //! Without C: the context, with a field `values: Values`; `invalid`, which makes the error of a text, and `Result`; the
 //! enumerations and functions that the table names; `Duration`, `Path` and `PathBuf`.
 //!
-//! The compiler checks most types: a row with a wrong one does not compile, because the call of C does not. `text copied`,
-//! `text retained` and `path` are the same pointer in C, so the driver's test `round_trips` checks these.
+//! The compiler checks most types: a row with a wrong one does not compile, because the call of C
+//! does not. `text copied`, `text retained` and `path` are the same pointer in C, so the driver's
+//! test `round_trips` checks these.
 
 mod lists;
 mod methods;

@@ -68,8 +68,9 @@ ids! {
     pub ArchiveId(i64);
     /// The id of a client's control session with an archive.
     pub ControlSessionId(i64);
-    /// The id of a request, which the answer and errors about the request repeat, or of a timer of a
-    /// cluster, whose event repeats it. Whoever sends the request or schedules the timer chooses it.
+    /// The id of a request, which the answer and errors about the request repeat, or of a timer of
+    /// a cluster, whose event repeats it. Whoever sends the request or schedules the timer chooses
+    /// it.
     pub CorrelationId(i64);
     /// The id of a recording in an archive's catalog. An archive counts its recordings from 0.
     pub RecordingId(i64);

@@ -1,7 +1,7 @@
 //! Enumerations whose variants have names in settings and options.
 
-/// Declares an enumeration with a name for each variant. Errors say what the enumeration is, such as
-/// `"a threading mode"`.
+/// Declares an enumeration with a name for each variant. Errors say what the enumeration is, such
+/// as `"a threading mode"`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! named {

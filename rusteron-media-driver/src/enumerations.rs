@@ -1,7 +1,7 @@
 //! Enumerations that Aeron's settings take.
 
-/// Declares an enumeration with [names](rusteron_core::named) that Aeron's settings take: each variant has its constant in
-/// C, or the C function that is found by its name.
+/// Declares an enumeration with [names](rusteron_core::named) that Aeron's settings take: each
+/// variant has its constant in C, or the C function that is found by its name.
 macro_rules! named {
     (
         $(#[$meta:meta])*

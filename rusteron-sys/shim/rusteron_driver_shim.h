@@ -117,12 +117,12 @@ typedef struct rusteron_segmentation_offload_stct rusteron_segmentation_offload_
 
 /*
  * The types of three counters whose keys and labels have the layout of a stream's positions.
- * - Each subscription has one. Its owner is the client, and its value counts the bytes that the subscription's images
- *   lost because they were overrun.
- * - Each add of a shared publication that exists has one. Its owner is the client, its reference the registration id of
- *   the publication, and its value 0.
- * - Each image that is overrun has one until it takes packets again. Its value is the position of the last packet that
- *   the receiver has dropped.
+ * - Each subscription has one. Its owner is the client, and its value counts the bytes that the
+ *   subscription's images lost because they were overrun.
+ * - Each add of a shared publication that exists has one. Its owner is the client, its reference
+ *   the registration id of the publication, and its value 0.
+ * - Each image that is overrun has one until it takes packets again. Its value is the position of
+ *   the last packet that the receiver has dropped.
  */
 #define RUSTERON_SUBSCRIPTION_COUNTER_TYPE_ID (54002)
 #define RUSTERON_SHARED_PUBLICATION_COUNTER_TYPE_ID (54003)

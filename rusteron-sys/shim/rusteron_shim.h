@@ -254,8 +254,9 @@ void rusteron_client_end(aeron_t *client, rusteron_client_end_t *end);
 int rusteron_driver_watch(const char *aeron_dir, int64_t *start_timestamp, int64_t *pid);
 
 /*
- * Watches the driver that a client has mapped, and gets its process id. Until the watch is closed, or the process ends,
- * the client's byte of the loss report is locked: the one whose offset is the client's id. The driver looks at it.
+ * Watches the driver that a client has mapped, and gets its process id. Until the watch is closed,
+ * or the process ends, the client's byte of the loss report is locked: the one whose offset is the
+ * client's id. The driver looks at it.
  */
 int rusteron_client_watch(aeron_t *client, int64_t *pid);
 

@@ -59,12 +59,14 @@ struct Subscription {
     #[serde(flatten)]
     stream: Stream,
     position: i64,
-    /// The bytes that have come to the driver and were not read. `None` without a source on this driver.
+    /// The bytes that have come to the driver and were not read. `None` without a source on this
+    /// driver.
     backlog: Option<i64>,
     limits_publisher: bool,
     /// True while the driver drops what comes, because the subscription is too far behind.
     is_overrun: bool,
-    /// The bytes that the whole subscription has lost so. `None` with another driver than rusteron's.
+    /// The bytes that the whole subscription has lost so. `None` with another driver than
+    /// rusteron's.
     overrun_bytes: Option<i64>,
 }
 
@@ -240,7 +242,7 @@ impl Subscription {
     fn state(&self) -> Option<&'static str> {
         match self {
             Self { limits_publisher: true, .. } => Some("limits its publisher"),
-            Self { is_overrun: true, .. } => Some("overrun"),
+            Self { is_overrun: true, .. } => Some("is overrun"),
             _ => None,
         }
     }
@@ -310,11 +312,8 @@ impl Report for Clients {
         if let Some((client, subscription @ Subscription { backlog: Some(bytes @ 1..), .. })) =
             furthest
         {
-            let state = match subscription.state() {
-                Some("overrun") => ", and overrun",
-                Some(_) => ", and limits its publisher",
-                None => "",
-            };
+            let state = subscription.state().map(|state| format!(", and {state}"));
+            let state = state.unwrap_or_default();
             let (title, bytes) = (client.title(), text::grouped(*bytes));
             summary
                 .push_str(&format!("; {title} is furthest behind: {bytes} bytes not read{state}"));

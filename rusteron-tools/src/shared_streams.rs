@@ -176,8 +176,9 @@ impl<'a> SharedStreams<'a> {
         streams.iter().flat_map(|part| part.positions.iter().map(move |position| (part, position)))
     }
 
-    /// Returns the number of bytes that have come to the driver and that a subscriber has not read yet. `None`
-    /// unless the position is a subscriber's and the stream has a source on this driver.
+    /// Returns the number of bytes that have come to the driver and that a subscriber has not read
+    /// yet. `None` unless the position is a subscriber's and the stream has a source on this
+    /// driver.
     pub(crate) fn backlog(&self, position: &StreamPosition) -> Option<i64> {
         let source = self.source_of(position)?;
         let arrived = self.images.get(&source).map(|image| image.arrived);
@@ -185,10 +186,15 @@ impl<'a> SharedStreams<'a> {
         Some(arrived.or_else(published)?.saturating_sub(position.value).max(0))
     }
 
-    /// Returns whether the receiver drops what comes, because a subscriber is too far behind.
+    /// Returns whether the receiver drops what comes, because this subscriber of the image is the
+    /// furthest behind.
     pub(crate) fn is_overrun(&self, position: &StreamPosition) -> bool {
-        let image = self.source_of(position).and_then(|id| self.images.get(&id));
+        let source = self.source_of(position);
+        let image = source.and_then(|id| self.images.get(&id));
         image.is_some_and(|image| image.is_overrun)
+            && self
+                .positions()
+                .all(|(_, other)| self.source_of(other) != source || other.value >= position.value)
     }
 
     /// Returns the position of the publisher that subscribers of a client read, or, if the publisher is on another driver,
@@ -258,8 +264,8 @@ impl<'a> SharedStreams<'a> {
     }
 }
 
-/// Returns the bytes that each subscription has lost because it was too far behind, by registration id. Only
-/// rusteron's driver tells.
+/// Returns the bytes that each subscription has lost because it was too far behind, by registration
+/// id. Only rusteron's driver tells.
 pub(crate) fn overrun_bytes(counters: &CountersReader<'_>) -> HashMap<i64, i64> {
     let of_subscriptions = counters.iter().filter(|counter| counter.type_id == SUBSCRIPTION);
     of_subscriptions.map(|counter| (counter.registration_id, counter.value)).collect()

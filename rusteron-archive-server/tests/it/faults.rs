@@ -1,5 +1,6 @@
-//! Faults that need the program `archive`: a full disk, mistakes of clients, a port in use, a killed
-//! driver. What the operator reads, what the client is told, and what is left of the recordings.
+//! Faults that need the program `archive`: a full disk, mistakes of clients, a port in use, a
+//! killed driver. What the operator reads, what the client is told, and what is left of the
+//! recordings.
 
 use std::fs;
 use std::net::UdpSocket;

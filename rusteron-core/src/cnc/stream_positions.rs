@@ -109,8 +109,8 @@ position_kinds! {
     SenderNaksReceived = sys::AERON_COUNTER_SENDER_NAKS_RECEIVED_TYPE_ID, "snd-naks-received";
     /// The highest position that the receiver has received, with or without gaps before it.
     ReceiverHighWaterMark = sys::AERON_COUNTER_RECEIVER_HWM_TYPE_ID, "rcv-hwm";
-    /// Where the last frame begins that the receiver has dropped because its subscribers were too far
-    /// behind. Only rusteron's driver has it, and only until the receiver takes frames again.
+    /// Where the last frame begins that the receiver has dropped because its subscribers were too
+    /// far behind. Only rusteron's driver has it, and only until the receiver takes frames again.
     ReceiverOverrun = 54_004, "rcv-overrun";
     /// The position up to which the receiver has received everything.
     ReceiverPosition = sys::AERON_COUNTER_RECEIVER_POSITION_TYPE_ID, "rcv-pos";

@@ -79,7 +79,8 @@ pub enum BlockFault {
     /// The frame length, given here, is less than a header, or more than a fragment of the
     /// publication.
     FrameLength(i32),
-    /// The frame has this version of the frame layout, which is not the one that this client writes.
+    /// The frame has this version of the frame layout, which is not the one that this client
+    /// writes.
     Version(u8),
     /// The frame is neither data nor padding, or the first frame is padding. This is its type.
     Type(u16),

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
-use rusteron_client::Subscription;
+use rusteron_client::Aeron;
 use rusteron_test_support::{
     DEADLINE, SHORT_TERMS, await_that, connect, context, ignored_test, launch_with, offer,
 };
@@ -18,7 +18,7 @@ const READY: &str = "subscribed";
 /// A subscriber that reads nothing.
 fn start_subscriber(aeron_dir: PathBuf) -> Child {
     let mut test = ignored_test("killed_clients::subscriber");
-    let child = test.env(DIR, aeron_dir).stdout(Stdio::piped()).spawn();
+    let child = test.env(DIR, aeron_dir).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = child.expect("this program starts");
     let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     assert!(lines.map_while(Result::ok).any(|line| line.contains(READY)));
@@ -29,11 +29,11 @@ fn start_subscriber(aeron_dir: PathBuf) -> Child {
 #[ignore = "run by the test below"]
 fn subscriber() {
     let dir = PathBuf::from(std::env::var_os(DIR).expect("a directory"));
-    let aeron = rusteron_client::Aeron::connect(context(&dir)).expect("a client");
-    let _subscription: Subscription =
-        aeron.add_subscription(SHORT_TERMS, STREAM).expect("a subscription");
+    let aeron = Aeron::connect(context(&dir)).expect("a client");
+    let _subscription = aeron.add_subscription(SHORT_TERMS, STREAM).expect("a subscription");
     println!("{READY}");
-    std::thread::sleep(DEADLINE);
+    // Until it is killed, or the other test is.
+    let _ = std::io::stdin().read_line(&mut String::new());
 }
 
 #[test]

@@ -1,13 +1,15 @@
 //! Images of subscribers for which the sender does not wait.
 
-use std::time::Duration;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::time::{Duration, Instant};
 
-use rusteron_client::{Aeron, CounterSnapshot, ExclusivePublication, Subscription};
+use rusteron_client::{Aeron, CounterSnapshot, ExclusivePublication, PositionKind, Subscription};
+use rusteron_media_driver::MediaDriver;
 use rusteron_test_support::{await_some, await_that, connect, free_port, launch_with, offer};
 
+/// The type of the counters of subscriptions.
 const SUBSCRIPTION: i32 = 54_002;
-
-const OVERRUN: i32 = 54_004;
 
 const STREAM: i32 = 1001;
 
@@ -53,16 +55,14 @@ impl Feed {
         let least = self.slow.image_at_index(0).expect("an image").position() + 2 * TERM_LENGTH;
         await_some("an overrun", || {
             self.send();
-            self.counter(OVERRUN).filter(|counter| counter.value > least)
+            self.counters(PositionKind::ReceiverOverrun.type_id())
+                .next()
+                .filter(|counter| counter.value > least)
         });
     }
 
     fn counters(&self, type_id: i32) -> impl Iterator<Item = CounterSnapshot> {
         self.aeron.counters_reader().iter().filter(move |counter| counter.type_id == type_id)
-    }
-
-    fn counter(&self, type_id: i32) -> Option<CounterSnapshot> {
-        self.counters(type_id).next()
     }
 
     /// The numbers that the slow subscriber reads until one is at least `least`.
@@ -85,7 +85,7 @@ impl Feed {
 }
 
 /// No image ends by itself: packets that are dropped do not count as life.
-fn feed(has_destinations: bool) -> (rusteron_media_driver::MediaDriver, Feed) {
+fn feed(has_destinations: bool) -> (MediaDriver, Feed) {
     let driver =
         launch_with(|context| context.set_image_liveness_timeout(Duration::from_secs(3600)));
     let aeron = connect(&driver);
@@ -121,12 +121,30 @@ fn drained_subscriber_joins_again() {
     }
 }
 
+/// Any process that may write the report can have put other lengths there.
+#[test]
+fn lengths_in_the_loss_report_are_not_believed() {
+    const CHANNEL_LENGTH: u64 = 40;
+    let (driver, mut feed) = feed(false);
+    let report = driver.aeron_dir().join("loss-report.dat");
+    for length in [0, -1, i32::MIN, i32::MAX] {
+        feed.overrun();
+        feed.read_to(feed.sent);
+        let file = File::options().write(true).open(&report).expect("the report");
+        file.write_all_at(&length.to_le_bytes(), CHANNEL_LENGTH).expect("written");
+    }
+    feed.overrun();
+    feed.read_to(feed.sent);
+}
+
 /// Another destination may bring what one has dropped.
 #[test]
 fn subscriber_with_destinations_stays() {
     let (_driver, mut feed) = feed(true);
     let before = image(&mut feed.slow);
-    for _ in 0..2 {
+    let start = Instant::now();
+    // No image ends within its first second.
+    while start.elapsed() < Duration::from_secs(2) {
         feed.overrun();
         feed.slow.poll(|_, _| (), usize::MAX).expect("a poll");
     }

@@ -5,7 +5,7 @@
 #include "aeron_client_conductor.h"
 #include "util/aeron_bitutil.h"
 
-#include "rusteron_clock.h"
+#include "rusteron_beside.h"
 #include "rusteron_shim.h"
 
 /* No timeout of Aeron's is so short that a smaller step matters. Slewing moves the clock by far less between two looks. */

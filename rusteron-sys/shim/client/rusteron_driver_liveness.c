@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -17,6 +16,7 @@
 #include "concurrent/aeron_mpsc_rb.h"
 #include "reports/aeron_loss_reporter.h"
 
+#include "rusteron_beside.h"
 #include "rusteron_shim.h"
 
 #if defined(__linux__)
@@ -70,17 +70,26 @@ static bool rusteron_is_at(const char *path, const struct stat *status)
     return 0 == stat(path, &current) && current.st_dev == status->st_dev && current.st_ino == status->st_ino;
 }
 
+int rusteron_open_loss_report(const char *aeron_dir)
+{
+    char path[AERON_MAX_PATH];
+    struct stat status;
+    if (aeron_loss_reporter_resolve_filename(aeron_dir, path, sizeof(path)) < 0)
+    {
+        aeron_err_clear();
+        return -1;
+    }
+    return rusteron_open_regular(path, O_RDONLY, &status);
+}
+
 int rusteron_driver_watch(const char *aeron_dir, int64_t *start_timestamp, int64_t *pid)
 {
     char cnc_path[AERON_MAX_PATH];
-    char loss_path[AERON_MAX_PATH];
     struct stat cnc_status;
-    struct stat loss_status;
     aeron_cnc_metadata_t metadata = { 0 };
     int loss_fd = -1;
 
-    if (aeron_cnc_resolve_filename(aeron_dir, cnc_path, sizeof(cnc_path)) < 0 ||
-        aeron_loss_reporter_resolve_filename(aeron_dir, loss_path, sizeof(loss_path)) < 0)
+    if (aeron_cnc_resolve_filename(aeron_dir, cnc_path, sizeof(cnc_path)) < 0)
     {
         aeron_err_clear();
         return -1;
@@ -96,7 +105,7 @@ int rusteron_driver_watch(const char *aeron_dir, int64_t *start_timestamp, int64
     if (sizeof(metadata) == pread(cnc_fd, &metadata, sizeof(metadata), 0) &&
         aeron_semantic_version_major(AERON_CNC_VERSION) == aeron_semantic_version_major(metadata.cnc_version))
     {
-        loss_fd = rusteron_open_regular(loss_path, O_RDONLY, &loss_status);
+        loss_fd = rusteron_open_loss_report(aeron_dir);
     }
 
     /*
@@ -178,20 +187,27 @@ void rusteron_driver_mark_gone(const char *aeron_dir, int64_t start_timestamp, i
     close(fd);
 }
 
-/* Children that were forked meanwhile share the lock, so that it may outlive the client. It never ends before. */
+static struct flock rusteron_byte_of(int64_t client_id, short type)
+{
+    return (struct flock){ .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)client_id, .l_len = 1 };
+}
+
+/*
+ * Children that were forked meanwhile share the lock, so that it may outlive the client. Without a
+ * lock, the driver goes by the client's heartbeat.
+ */
 static void rusteron_lock_client(int watch, int64_t client_id)
 {
-    struct flock lock;
-    memset(&lock, 0, sizeof(lock));
-    lock.l_type = F_RDLCK;
-    lock.l_whence = SEEK_SET;
-    lock.l_start = (off_t)client_id;
-    lock.l_len = 1;
-    if (client_id >= 0)
-    {
-        /* Without the lock, the driver goes by the client's heartbeat. */
-        (void)fcntl(watch, F_OFD_SETLK, &lock);
-    }
+    struct flock lock = rusteron_byte_of(client_id, F_RDLCK);
+    (void)fcntl(watch, F_OFD_SETLK, &lock);
+}
+
+bool rusteron_is_client_locked(int loss_report, int64_t client_id)
+{
+    /* Asks for what would be in the way. A lock of more than this byte is no client's. */
+    struct flock lock = rusteron_byte_of(client_id, F_WRLCK);
+    return 0 == fcntl(loss_report, F_OFD_GETLK, &lock) &&
+        F_RDLCK == lock.l_type && (off_t)client_id == lock.l_start && 1 == lock.l_len;
 }
 
 int rusteron_lock_dir(const char *dir)
@@ -257,6 +273,19 @@ static void rusteron_lock_client(int watch, int64_t client_id)
 {
     (void)watch;
     (void)client_id;
+}
+
+int rusteron_open_loss_report(const char *aeron_dir)
+{
+    (void)aeron_dir;
+    return -1;
+}
+
+bool rusteron_is_client_locked(int loss_report, int64_t client_id)
+{
+    (void)loss_report;
+    (void)client_id;
+    return false;
 }
 
 #endif

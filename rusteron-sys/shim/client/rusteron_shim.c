@@ -18,7 +18,7 @@
 #include "util/aeron_error.h"
 #include "util/aeron_fileutil.h"
 
-#include "rusteron_clock.h"
+#include "rusteron_beside.h"
 #include "rusteron_shim.h"
 
 _Static_assert(

@@ -4,7 +4,7 @@
 
 #include "aeron_driver_conductor.h"
 
-#include "rusteron_clock.h"
+#include "rusteron_beside.h"
 
 /* What the driver of a conductor has behind C's structure. */
 rusteron_beside_t *rusteron_beside(aeron_driver_conductor_t *conductor);

@@ -15,7 +15,6 @@
 #include "util/aeron_clock.h"
 
 #include "rusteron_client_liveness.h"
-#include "rusteron_clock.h"
 #include "rusteron_driver_home.h"
 #include "rusteron_shim.h"
 

@@ -8,8 +8,8 @@
 #include "aeron_driver_conductor.h"
 
 /*
- * Allocates a counter whose key and label have the layout of a stream's positions; -1 if there is none to spare for a
- * counter that is not Aeron's.
+ * Allocates a counter whose key and label have the layout of a stream's positions; -1 if there is
+ * none to spare for a counter that is not Aeron's.
  */
 int32_t rusteron_count_stream(
     aeron_counters_manager_t *manager,

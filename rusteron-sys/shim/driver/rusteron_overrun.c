@@ -19,20 +19,28 @@
 /*
  * Images that were overrun.
  *
- * A sender whose flow control does not wait for the slowest receiver goes on while a subscriber is behind. Aeron's
- * receiver drops all that lies beyond its window, and does not ask for it again. Once the subscriber has read what is
- * there, nothing of the stream can reach the image any more. Aeron ends the image when no packet was accepted for
- * aeron.image.liveness.timeout, 10 s, and only then the subscriber joins the stream again. Here, the image ends as soon
- * as it is certain that nothing more comes.
+ * A sender whose flow control does not wait for the slowest receiver goes on while a subscriber is
+ * behind. Aeron's receiver drops all that lies beyond its window, and does not ask for it again.
+ * Once the subscriber has read what is there, nothing of the stream can reach the image any more.
+ * Aeron ends the image when no packet was accepted for aeron.image.liveness.timeout, 10 s, and only
+ * then the subscriber joins the stream again. Here, the image ends as soon as it is certain that
+ * nothing more comes.
  */
 
-/* An image that has ended keeps its log buffer for a while, so that images of a stream may not follow at any rate. */
+/*
+ * An image that has ended keeps its log buffer for a while, so that images of a stream may not
+ * follow at any rate.
+ */
 #define RUSTERON_SHORTEST_LIFE_NS INT64_C(1000000000)
 
-/* What is added to an image. Aeron leaves the pointer to it to hooks, which an image has none of. */
+/*
+ * What is added to an image. Aeron leaves the pointer to it to hooks, which an image has none of.
+ */
 typedef struct rusteron_overrun_stct
 {
-    /* Where the last packet begins that the receiver has dropped. Written by the receiver. */
+    /* Where the last packet begins that the receiver has dropped. The receiver's. */
+    int64_t dropped_position;
+    /* The same, once such packets have followed one another. Written by the receiver. */
     volatile int64_t position;
     /* That of the counter; -1 while there is none. The conductor's. */
     int32_t counter_id;
@@ -67,15 +75,25 @@ int rusteron_publication_image_insert_packet(
     if (position > threshold && result > 0)
     {
         rusteron_overrun_t *overrun = rusteron_overrun(image);
-        if (NULL != overrun)
+        if (NULL == overrun)
+        {
+            return result;
+        }
+        /* A stray packet is followed by none like it. */
+        const int64_t distance = position - overrun->dropped_position;
+        if (0 != overrun->dropped_position && 0 <= distance && distance <= image->term_length)
         {
             AERON_SET_RELEASE(overrun->position, position);
         }
+        overrun->dropped_position = position;
     }
     return result;
 }
 
-/* Reads the length of a text; -1 unless the text ends before the report does. Other processes may have written it. */
+/*
+ * Reads the length of a text; -1 unless the text ends before the report does. Other processes may
+ * have written it.
+ */
 static int32_t rusteron_text_length_at(const aeron_loss_reporter_t *report, size_t offset)
 {
     const size_t end = report->next_record_offset;
@@ -158,7 +176,9 @@ static void rusteron_report_overrun(const aeron_publication_image_t *image, int6
     }
 }
 
-/* Shows the position of the last dropped packet in a counter, as the other positions of an image. */
+/*
+ * Shows the position of the last dropped packet in a counter, as the other positions of an image.
+ */
 static void rusteron_count_overrun(
     aeron_driver_conductor_t *conductor, aeron_publication_image_t *image, rusteron_overrun_t *overrun, int64_t position)
 {
@@ -192,7 +212,10 @@ static void rusteron_free_counter(aeron_counters_manager_t *manager, rusteron_ov
     }
 }
 
-/* Ends an image as Aeron does when its packets have stopped: its subscriptions may join the stream again. */
+/*
+ * Ends an image as Aeron does when its packets have stopped: its subscriptions may join the stream
+ * again.
+ */
 static void rusteron_end_image(
     aeron_driver_conductor_t *conductor, aeron_publication_image_t *image, int64_t lost, int64_t now_ns)
 {
@@ -255,9 +278,9 @@ void rusteron_publication_image_track_rebuild(aeron_publication_image_t *image, 
     rusteron_count_overrun(conductor, image, overrun, position);
 
     /*
-     * What is missing before a packet that was received is asked for. Senders keep less than a term. If nothing is
-     * missing, packets up to half a term after the subscriber's position could still be taken. Another destination of a
-     * subscription may send what this one has not.
+     * What is missing before a packet that was received is asked for. Senders keep less than a
+     * term. If nothing is missing, packets up to half a term after the subscriber's position could
+     * still be taken. Another destination of a subscription may send what this one has not.
      */
     const int64_t rebuilt = aeron_counter_get_plain(image->rcv_pos_position.value_addr);
     const int64_t reach = received > rebuilt ? image->term_length : image->term_length / 2;

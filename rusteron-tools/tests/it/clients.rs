@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rusteron_client::Aeron;
+use rusteron_client::{Aeron, ExclusivePublication, Subscription};
 use serde_json::Value;
 
 use crate::support::{
@@ -193,21 +193,32 @@ fn channels_of_same_stream() -> Vec<(String, String)> {
     ]
 }
 
+/// A publisher, and named readers of its stream, connected.
+fn connected_readers<const N: usize>(
+    dir: &Path,
+    channel: &str,
+    readers: [(&str, &str); N],
+) -> (Aeron, ExclusivePublication, [Aeron; N], [Subscription; N]) {
+    let feed = connect_as(dir, "feed");
+    let publication = feed.add_exclusive_publication(channel, STREAM_ID).expect("a publication");
+    let clients = readers.map(|(name, _)| connect_as(dir, name));
+    let mut channels = readers.iter().map(|(_, channel)| *channel);
+    let subscriptions = clients.each_ref().map(|aeron| {
+        let channel = channels.next().expect("one for each");
+        aeron.add_subscription(channel, STREAM_ID).expect("a subscription")
+    });
+    await_that("all images", || subscriptions.iter().all(Subscription::is_connected));
+    (feed, publication, clients, subscriptions)
+}
+
 #[test]
 fn slow_subscriber_limits_publisher() {
     let driver = launch();
     let dir = driver.aeron_dir();
     for (channel, read_channel) in channels_of_same_stream() {
-        let feed = connect_as(dir, "feed");
-        let readers = ["quick", "slow"].map(|name| connect_as(dir, name));
-        let [mut quick, mut slow] = readers.each_ref().map(|aeron| {
-            aeron.add_subscription(read_channel.as_str(), STREAM_ID).expect("a subscription")
-        });
-        let mut publication =
-            feed.add_exclusive_publication(channel.as_str(), STREAM_ID).expect("a publication");
-        await_that("both images", || {
-            [&quick, &slow].iter().all(|subscription| subscription.is_connected())
-        });
+        let both = ["quick", "slow"].map(|name| (name, read_channel.as_str()));
+        let (feed, mut publication, readers, [mut quick, mut slow]) =
+            connected_readers(dir, &channel, both);
         // The publisher may stop before, while the sender is behind.
         let mut fill = || {
             while publication.offer(&[7; 1000]).is_ok() {}
@@ -243,41 +254,39 @@ fn slow_subscriber_limits_publisher() {
     }
 }
 
-/// The publisher waits for its fastest subscriber.
+/// The publisher waits for its fastest subscriber, and two of them share an image.
 #[test]
-fn overrun_subscriber_is_slow() {
+fn furthest_behind_is_overrun() {
     let driver = launch();
     let dir = driver.aeron_dir();
-    let feed = connect_as(dir, "feed");
-    let readers = ["quick", "slow"].map(|name| connect_as(dir, name));
     let control = format!("aeron:udp?control=localhost:{}", free_port());
     let channel = format!("{control}|control-mode=dynamic|fc=max|term-length=64k");
-    let read_channel = format!("{control}|endpoint=localhost:0|control-mode=dynamic");
-    let [mut quick, mut slow] = readers.each_ref().map(|aeron| {
-        aeron.add_subscription(read_channel.as_str(), STREAM_ID).expect("a subscription")
-    });
-    let mut publication =
-        feed.add_exclusive_publication(channel.as_str(), STREAM_ID).expect("a publication");
-    await_that("both images", || {
-        [&quick, &slow].iter().all(|subscription| subscription.is_connected())
-    });
+    let own = format!("{control}|endpoint=localhost:0|control-mode=dynamic");
+    let shared = format!("{control}|endpoint=localhost:{}|control-mode=dynamic", free_port());
+    let three = [("quick", own.as_str()), ("slow", &shared), ("beside", &shared)];
+    let (_feed, mut publication, readers, [mut quick, mut slow, mut beside]) =
+        connected_readers(dir, &channel, three);
     let mut fill = || {
         while publication.offer(&[7; 1000]).is_ok() {}
-        await_that("the quick reader", || quick.poll(|_, _| {}, 100) == Ok(0));
+        await_that("the quick readers", || {
+            (quick.poll(|_, _| {}, 100), beside.poll(|_, _| {}, 100)) == (Ok(0), Ok(0))
+        });
+    };
+    let state = |client: &Value| {
+        let subscription = &array(client, "subscriptions")[0];
+        (client["is_slow"] == true, subscription["is_overrun"] == true)
     };
     await_that("an overrun", || {
         fill();
-        let Some([quick, slow]) = clients(dir, [&readers[0], &readers[1]]) else { return false };
-        let (one, other) = (&array(&quick, "subscriptions")[0], &array(&slow, "subscriptions")[0]);
-        slow["is_slow"] == true
-            && other["is_overrun"] == true
-            && other["backlog"].as_i64() > Some(2 * 64 * 1024)
-            && (&quick["is_slow"], &one["is_overrun"]) == (&false.into(), &false.into())
+        let Some([quick, slow, beside]) = clients(dir, readers.each_ref()) else { return false };
+        let backlog = &array(&slow, "subscriptions")[0]["backlog"];
+        backlog.as_i64() > Some(2 * 64 * 1024)
+            && [&quick, &slow, &beside].map(state) == [(false, false), (true, true), (false, false)]
     });
     let summary = format!("; client {} slow is furthest behind: ", readers[1].client_id());
     let lines = text(dir, &["clients"]);
     let second = lines.lines().nth(1).expect("a summary");
-    assert!(second.contains(&summary) && second.ends_with(", and overrun"), "{lines}");
+    assert!(second.contains(&summary) && second.ends_with(", and is overrun"), "{lines}");
 
     await_that("the loss", || {
         fill();

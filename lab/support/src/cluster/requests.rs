@@ -1,5 +1,5 @@
-//! Requests to a ledger, with the rules for exactly-once answers that `rusteron-cluster` documents, and
-//! checks of the answers.
+//! Requests to a ledger, with the rules for exactly-once answers that `rusteron-cluster` documents,
+//! and checks of the answers.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;

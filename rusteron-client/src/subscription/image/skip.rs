@@ -1,12 +1,12 @@
-//! To the newest message, past those before it.
+//! The move to the newest message, past those before it.
 
 use rusteron_core::log_buffer;
 
 use crate::subscription::image::frame::Frame;
 use crate::subscription::image::poll::ImageFields;
 
-/// What a subscription has passed over, unread. Made by
-/// [`Subscription::skip_to_latest`](crate::Subscription::skip_to_latest).
+/// The part of a stream that
+/// [`Subscription::skip_to_latest`](crate::Subscription::skip_to_latest) has passed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Skipped {

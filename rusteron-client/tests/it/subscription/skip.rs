@@ -94,6 +94,26 @@ fn message_that_is_being_written_does_not_count() {
     assert_eq!(poll(&mut subscription), [1]);
 }
 
+/// An aborted claim is padding. Polls drop a message with padding in it.
+#[test]
+fn message_with_a_hole_is_not_the_newest() {
+    let driver = launch();
+    let aeron = connect(&driver);
+    let (mut publication, mut subscription) = connected_pair(&aeron, SHORT_TERMS);
+    let fragment = |publication: &mut ExclusivePublication, flags| {
+        let mut claim = publication.try_claim(1).expect("an available window");
+        claim.set_flags(flags);
+        claim.commit().expect("open");
+    };
+    offer(&mut publication, &[0]);
+    offer(&mut publication, &[1]);
+    fragment(&mut publication, 0x80);
+    publication.try_claim(1).expect("an available window").abort();
+    fragment(&mut publication, 0x40);
+    assert_eq!(skip(&mut subscription, 1), SHORT);
+    assert_eq!(poll(&mut subscription), [1]);
+}
+
 #[test]
 fn ends_of_terms_are_passed() {
     over_both(|publication, subscription| {
